@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fibula_daemon::secret::first_line;
 use fibula_server::api::{Attributes, NextHop, Peer};
 use fibula_server::client::{Client, ClientError, ClientOptions};
 
 use crate::failure::Failure;
-use crate::secret::first_line;
 
 /// Which server, and how it is asked.
 #[derive(Args, Debug)]

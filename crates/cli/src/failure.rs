@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use fibula_daemon::DaemonError;
+use fibula_daemon::config::ConfigError;
 use fibula_feeds::FeedError;
 use fibula_ingest::ReadError;
 use fibula_rib::LiveError;
@@ -159,6 +161,32 @@ impl From<LiveError> for Failure {
                 failure.hint("--engine auto takes one that can hold this table")
             }
             _ => failure,
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let failure = Self::new(&error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<DaemonError> for Failure {
+    fn from(error: DaemonError) -> Self {
+        match error {
+            DaemonError::Live(error) => error.into(),
+            DaemonError::Feed(error) => error.into(),
+            error => {
+                let failure = Self::new(&error);
+                match error.hint() {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            }
         }
     }
 }

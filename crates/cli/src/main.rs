@@ -27,9 +27,8 @@ mod replay;
 #[cfg(target_os = "linux")]
 mod route;
 mod rpki;
-#[cfg(unix)]
 mod same;
-mod secret;
+#[cfg(unix)]
 mod serve;
 mod shell;
 mod signals;

@@ -1,4 +1,10 @@
-//! What happens when somebody ends a command early.
+//! Signals: what ends a command early, and what a server or a router is notified of.
+
+#[cfg(unix)]
+use fibula_daemon::{Handle, Notice};
+
+#[cfg(unix)]
+use crate::failure::Failure;
 
 /// Removes unfinished output files when the process is asked to end (INT, TERM, HUP), and then ends it as
 /// the signal would have. A signal that was ignored when the process began (`nohup`, a job in the
@@ -34,3 +40,35 @@ fn ignored() -> u64 {
 
 #[cfg(not(unix))]
 pub fn clean_up() {}
+
+/// The signals of a server or a router, which are kept from now on.
+#[cfg(unix)]
+pub struct Listening(signal_hook::iterator::Signals);
+
+/// Keeps INT and TERM, and HUP if something can be read again, until somebody is notified of them.
+#[cfg(unix)]
+pub fn listen(reloads: bool) -> Result<Listening, Failure> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let signals = [SIGINT, SIGTERM].into_iter().chain(reloads.then_some(SIGHUP));
+    let signals = signal_hook::iterator::Signals::new(signals);
+    signals.map(Listening).map_err(|error| Failure::io("cannot wait for signals", &error))
+}
+
+#[cfg(unix)]
+impl Listening {
+    /// Notifies `handle` of signals, on a thread that ends with the process: HUP reloads, the others stop.
+    pub fn notify(mut self, handle: Handle) -> Result<(), Failure> {
+        let run = move || {
+            for signal in self.0.forever() {
+                if signal == signal_hook::consts::SIGHUP {
+                    handle.notify(Notice::Reload);
+                } else {
+                    tracing::info!("ends: signal {signal}");
+                    handle.notify(Notice::Stop);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(run);
+        thread.map(drop).map_err(|error| Failure::io("cannot wait for signals", &error))
+    }
+}

@@ -27,6 +27,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "router",
         &["core", "simd", "packet", "classify", "capture", "dpdk", "rib", "fib", "ingest", "feeds"],
     ),
+    (
+        "daemon",
+        &["core", "rib", "fib", "ingest", "classify", "feeds", "router", "server", "sources"],
+    ),
     ("testkit", &["core"]),
     ("measure", &["core", "testkit"]),
     (
@@ -42,7 +46,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "core", "simd", "filter", "packet", "capture", "classify", "engines", "rib", "fib",
             "ingest", "annotate", "export", "rpki", "sources", "feeds", "router", "server",
-            "testkit", "measure", "fibula",
+            "daemon", "testkit", "measure", "fibula",
         ],
     ),
 ];
@@ -50,7 +54,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
     "core", "packet", "classify", "capture", "fib", "ingest", "annotate", "export", "rpki",
-    "sources", "server", "testkit", "measure", "papers", "fibula", "cli",
+    "sources", "server", "daemon", "testkit", "measure", "papers", "fibula", "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.

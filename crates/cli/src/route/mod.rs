@@ -1,34 +1,26 @@
 //! `fibula route`: packets in, longest-prefix match, packets out.
 //!
-//! It assembles: ports, threads and forwarding are `router`'s, sources are those of `fibula serve`, answers over HTTP are
-//! `server`'s. Next hops of a table file are read here ([`next_hops`]).
+//! The router is the crate `daemon`'s ([`Route`]). This module has the arguments, opens a table that does not change, maps
+//! signals to notices and prints the summary.
 
-mod config;
-mod dpdk;
-mod fast;
-mod kind;
-mod next_hops;
-mod port;
 mod report;
-mod rules;
-mod run;
-mod tables;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
+use fibula_daemon::config::{PortConfig, PortKind, RouteConfig, RouterConfig, Shape};
+use fibula_daemon::route::{RouteEnd, next_hops, read_rules};
+use fibula_daemon::{Route, RouteOptions, systemd};
+use fibula_fib::{Fib, FibOptions};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
-use crate::same;
-use crate::serve::config::in_no_file;
 use crate::serve::flags::{Flags, check_sources, socket_address};
 use crate::source::{ReadArgs, Source};
-use config::{Config, RouterConfig, Shape};
-use kind::Kind;
-use port::PortConfig;
+use crate::{same, signals, table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,14 +108,14 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 impl Args {
     /// The file's configuration, with what the flags add.
-    fn config(&self) -> Result<Config, Failure> {
+    fn config(&self) -> Result<RouteConfig, Failure> {
         let mut config = match &self.flags.config {
-            Some(path) => Config::read(path)?,
-            None => Config::default(),
+            Some(path) => RouteConfig::read(path)?,
+            None => RouteConfig::default(),
         };
         self.flags.add_to(&mut config.feeds, None);
         if let Some(listen) = self.http {
-            config.feeds.http.get_or_insert_default().listen = in_no_file(listen);
+            config.feeds.http.get_or_insert_default().listen_on(listen);
         }
         config.router.table.extend(self.table.iter().cloned());
         if self.next_hops.is_some() {
@@ -148,12 +140,12 @@ impl Args {
     }
 
     /// Refuses a capture that would be written over a file that is read.
-    fn refuse_outputs(&self, config: &Config) -> Result<(), Failure> {
+    fn refuse_outputs(&self, config: &RouteConfig) -> Result<(), Failure> {
         let tables = Source::parse_list(&config.router.table)?;
         let RouterConfig { next_hops, rules, .. } = &config.router;
         let files = [self.flags.config.as_ref(), next_hops.as_ref(), rules.as_ref()];
         let captures = config.ports.iter().map(|port| match &port.port {
-            Kind::Pcap { input, output } => (input.as_ref(), output.as_ref()),
+            PortKind::Pcap { input, output } => (input.as_ref(), output.as_ref()),
             _ => (None, None),
         });
         for output in captures.clone().filter_map(|(_, output)| output) {
@@ -170,33 +162,66 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let config = args.config()?;
     crate::engines::choose::<u32>(&config.feeds.tables.engine)?;
     if args.flags.check {
-        for port in config.ports.iter().filter(|port| matches!(port.port, Kind::Xdp(_))) {
-            fibula_router::port::xdp::check_built()
-                .map_err(|error| Failure::new(format_args!("--port {}: {error}", port.port)))?;
-        }
-        let mut out = stdout();
-        check_sources(&config.feeds, &mut out)?;
-        if let Some(text) = rules::read(&config)? {
-            writeln!(out, "rules: {}", text.rules.len())?;
-            text.notes.iter().try_for_each(|note| writeln!(out, "  {note}"))?;
-        }
-        for table in &config.router.table {
-            writeln!(out, "table: {table}")?;
-        }
-        if let Some(file) = &config.router.next_hops {
-            next_hops::check(file, config.ports.len())?;
-            writeln!(out, "next hops: {}", file.display())?;
-        }
-        for (number, port) in config.ports.iter().enumerate() {
-            let vrf = port.vrf.as_ref().map_or(String::new(), |vrf| format!(", forwards by {vrf}"));
-            writeln!(out, "port {number}: {}{vrf}", port.port)?;
-        }
-        if let Some(http) = &config.feeds.http {
-            writeln!(out, "answers on {}", http.listen.get_ref())?;
-        }
-        out.flush()?;
-        return Ok(Outcome::Done);
+        return check(&config);
     }
     args.flags.begin_log();
-    run::run(args, &config)
+    // Without rules there is nothing to read again.
+    let signals = signals::listen(config.router.rules.is_some())?;
+    let table = table(args, &config)?;
+    let mut options = RouteOptions::new(config);
+    if let Some(table) = table {
+        options = options.by_table(table);
+    }
+    if let Some(seconds) = args.wait {
+        options = options.waiting(Duration::from_secs(seconds));
+    }
+    let route = Route::start(options)?;
+    signals.notify(route.handle())?;
+    systemd::ready();
+    let RouteEnd { figures, time, failure } = match args.seconds {
+        Some(seconds) => route.wait_at_most(Duration::from_secs_f64(seconds))?,
+        None => route.wait()?,
+    };
+    let mut out = stdout();
+    report::print(&figures, &mut out, time, args.json)?;
+    out.flush()?;
+    failure.map_or(Ok(Outcome::Done), |failure| Err(failure.into()))
+}
+
+/// The table that does not change, if there is one.
+fn table(args: &Args, config: &RouteConfig) -> Result<Option<Fib>, Failure> {
+    if config.router.table.is_empty() {
+        return Ok(None);
+    }
+    let names = config.feeds.tables.engine.iter().map(String::as_str);
+    let options = FibOptions::default().engines(names);
+    let sources = Source::parse_list(&config.router.table)?;
+    table::open(&sources, &args.read, &options).map(Some)
+}
+
+/// `--check`: reads every file but the tables, and lists what would run.
+fn check(config: &RouteConfig) -> Result<Outcome, Failure> {
+    Route::check(config)?;
+    let mut out = stdout();
+    check_sources(&config.feeds, &mut out)?;
+    if let Some(text) = read_rules(config)? {
+        writeln!(out, "rules: {}", text.rules.len())?;
+        text.notes.iter().try_for_each(|note| writeln!(out, "  {note}"))?;
+    }
+    for table in &config.router.table {
+        writeln!(out, "table: {table}")?;
+    }
+    if let Some(file) = &config.router.next_hops {
+        next_hops::check(file, config.ports.len())?;
+        writeln!(out, "next hops: {}", file.display())?;
+    }
+    for (number, port) in config.ports.iter().enumerate() {
+        let vrf = port.vrf.as_ref().map_or(String::new(), |vrf| format!(", forwards by {vrf}"));
+        writeln!(out, "port {number}: {}{vrf}", port.port)?;
+    }
+    if let Some(http) = &config.feeds.http {
+        writeln!(out, "answers on {}", http.address())?;
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
 }

@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use fibula_daemon::Serve;
+use fibula_daemon::config::{Kernel, ServeConfig, Stream};
 use tracing_subscriber::filter::LevelFilter;
 
-use super::config::{Config, Kernel, Stream};
 use super::log::{self, LogFormat};
-use super::{run, sources};
 use crate::failure::Failure;
 
 /// The sources of tables, and logging.
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Clone, Debug)]
 pub struct Flags {
     /// The configuration file (TOML); flags add to it
     #[arg(long, short, value_name = "FILE")]
@@ -41,10 +41,10 @@ pub struct Flags {
 
 impl Flags {
     /// Adds them to what the file says. The buffer is that of the kernel's socket, in bytes.
-    pub fn add_to(&self, config: &mut Config, kernel_buffer: Option<usize>) {
+    pub fn add_to(&self, config: &mut ServeConfig, kernel_buffer: Option<usize>) {
         config.fpm.extend(self.fpm.map(Stream::at));
         if self.kernel {
-            config.kernel.push(Kernel { buffer: kernel_buffer, ..Kernel::default() });
+            config.kernel.push(Kernel::with_buffer(kernel_buffer));
         }
         if !self.engine.is_empty() {
             config.tables.engine.clone_from(&self.engine);
@@ -63,15 +63,11 @@ pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// What `--check` does with sources: reads the files that they name (passwords, tokens, certificates), and lists them.
-pub fn check_sources(config: &Config, out: &mut dyn Write) -> Result<(), Failure> {
-    sources::all(config, |_| None)?;
-    run::check_checkpoint(config)?;
-    if let Some(tls) = run::server_options(config)?.tls {
-        tls.check().map_err(Failure::new)?;
-    }
+/// Checks the sources and the files that they name (passwords, tokens, certificates), and lists the sources.
+pub fn check_sources(config: &ServeConfig, out: &mut dyn Write) -> Result<(), Failure> {
+    Serve::check(config)?;
     for source in config.sources() {
-        writeln!(out, "{}: {}, into table {}", source.name, source.what, source.table)?;
+        writeln!(out, "{}: {}, into table {}", source.name, source.config, source.table)?;
     }
     Ok(())
 }

@@ -1,27 +1,24 @@
 //! `fibula serve`: follows routing daemons, and answers over HTTP.
 //!
-//! It assembles: sources are `feeds`' ([`sources`]), the table is `rib`'s, answers are `server`'s. One thread
-//! owns the sockets of the feeds, others answer, and each table has its compilers; this module starts
-//! them, waits for signals and stops them in order.
+//! The server is the crate `daemon`'s ([`Serve`]). This module has the arguments and maps signals to notices.
 
-pub mod config;
 pub mod flags;
 mod log;
-pub mod run;
-pub mod sources;
-mod time;
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use fibula_daemon::config::{
+    Bgp, Checkpoint, ConfigError, Mrt, Neighbour, Problem, Ris, ServeConfig, Stream, Time,
+};
+use fibula_daemon::{Serve, ServeEnd, ServeOptions, systemd};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
-use config::{Bgp, Checkpoint, Config, Mrt, Neighbour, Ris, Stream, in_no_file};
+use crate::signals;
 use flags::{Flags, check_sources, socket_address};
-use time::Time;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,7 +41,7 @@ The server listens on loopback unless an address is given. Any program that can 
 port can change its table: name the daemons (`allow` in the file), or keep the port on loopback.";
 
 /// Follow routing daemons and answer over HTTP
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
@@ -103,10 +100,10 @@ fn parse_neighbour(text: &str) -> Result<(IpAddr, Option<u32>), String> {
 
 impl Args {
     /// The file's configuration, with what the flags add.
-    fn config(&self) -> Result<Config, Failure> {
+    fn config(&self) -> Result<ServeConfig, ConfigError> {
         let mut config = match &self.flags.config {
-            Some(path) => Config::read(path)?,
-            None => Config::default(),
+            Some(path) => ServeConfig::read(path)?,
+            None => ServeConfig::default(),
         };
         self.flags.add_to(&mut config, self.kernel_buffer);
         config.bmp.extend(self.bmp.map(Stream::at));
@@ -121,7 +118,7 @@ impl Args {
         config.mrt.extend(self.mrt.clone().map(Mrt::of));
         let http = config.http.get_or_insert_default();
         if let Some(listen) = self.http {
-            http.listen = in_no_file(listen);
+            http.listen_on(listen);
         }
         if let Some(file) = &self.checkpoint {
             config.checkpoint = Some(Checkpoint::at(file.clone()));
@@ -130,8 +127,7 @@ impl Args {
             checkpoint.every = every;
         }
         if config.sources().is_empty() {
-            return Err(Failure::new("there is no source to follow")
-                .hint("name one: --fpm, --bmp, --bgp, --kernel, --ris, --mrt, or --config FILE"));
+            return Err(Problem::NoSource.into());
         }
         config.checked()
     }
@@ -144,10 +140,19 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.flags.check {
         let mut out = stdout();
         check_sources(&config, &mut out)?;
-        writeln!(out, "answers on {}", config.http.unwrap_or_default().listen.get_ref())?;
+        writeln!(out, "answers on {}", config.http.unwrap_or_default().address())?;
         out.flush()?;
         return Ok(Outcome::Done);
     }
     args.flags.begin_log();
-    run::run(args, config)
+    let signals = signals::listen(true)?;
+    let again = args.clone();
+    let options = ServeOptions::new(config).rereading(move || again.config());
+    let serve = Serve::start(options)?;
+    signals.notify(serve.handle())?;
+    systemd::ready();
+    let ServeEnd { live, .. } = serve.wait()?;
+    // The system takes memory back at once; a table of a million routes, freed piece by piece, takes tenths of a second.
+    std::mem::forget(live);
+    Ok(Outcome::Done)
 }

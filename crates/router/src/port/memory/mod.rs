@@ -3,6 +3,7 @@
 
 mod flows;
 mod pair;
+mod random;
 
 use std::io;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::{Packet, Pool};
 
 pub use flows::Flows;
 pub use pair::pair;
+pub use random::random;
 
 /// Options of a memory port.
 #[derive(Clone)]

@@ -13,30 +13,37 @@ use fibula_ingest::bgp::BgpOptions;
 use fibula_ingest::{Decoder, bmp::BmpDecoder, fpm::FpmDecoder, mrt::MrtDecoder, ris::RisDecoder};
 use fibula_rib::Peer;
 
-use super::config::{Bgp, Config, Kernel, Mrt, Neighbour, Ris, Source, Stream, What};
-use crate::failure::Failure;
+use crate::config::{
+    Bgp, ConfigError, Kernel, Mrt, Neighbour, Problem, Ris, ServeConfig, Source, SourceConfig,
+    SourceProblem, Stream,
+};
 use crate::secret::first_line;
 
 /// How long a file of a folder may stand still before it is whole.
 const SETTLE: Duration = Duration::from_secs(10);
 
 /// The sources, as the hub needs them. `after` gives the file after which a folder continues.
-pub fn all(config: &Config, after: impl Fn(&str) -> Option<String>) -> Result<Vec<Fed>, Failure> {
+pub fn all(
+    config: &ServeConfig,
+    after: impl Fn(&str) -> Option<String>,
+) -> Result<Vec<Fed>, ConfigError> {
     let bgp = BgpOptions { as_path: true, communities: config.tables.communities };
     let make = |source: Source| {
         let given =
             Given { settings: format!("{source:?} {bgp:?}"), table: source.table.clone(), bgp };
-        let Source { name, table, what } = source;
-        let kind = what.kind();
-        let endpoint = match what {
-            What::Fpm(stream) => given.listen(stream, config, || Box::new(FpmDecoder::default())),
-            What::Bmp(stream) => {
+        let Source { name, table, config: of } = source;
+        let kind = of.kind();
+        let endpoint = match of {
+            SourceConfig::Fpm(stream) => {
+                given.listen(stream, config, || Box::new(FpmDecoder::default()))
+            }
+            SourceConfig::Bmp(stream) => {
                 given.listen(stream, config, move || Box::new(BmpDecoder::new(bgp)))
             }
-            What::Bgp(of) => given.collector(&name, &of, config)?,
-            What::Kernel(of) => given.kernel(&of)?,
-            What::Ris(of) => given.lines(of),
-            What::Mrt(Mrt { folder, .. }) => Endpoint::Folder(Folder {
+            SourceConfig::Bgp(of) => given.collector(&name, &of, config)?,
+            SourceConfig::Kernel(of) => given.kernel(&name, &of)?,
+            SourceConfig::Ris(of) => given.lines(of),
+            SourceConfig::Mrt(Mrt { folder, .. }) => Endpoint::Folder(Folder {
                 path: folder,
                 after: after(&name),
                 settle: SETTLE,
@@ -64,7 +71,7 @@ impl Given {
     fn listen(
         self,
         stream: Stream,
-        config: &Config,
+        config: &ServeConfig,
         decoder: impl Fn() -> Box<dyn Decoder> + Clone + Send + Sync + 'static,
     ) -> Endpoint {
         let Stream { listen, allow, hold, quiet, .. } = stream;
@@ -101,7 +108,12 @@ impl Given {
     }
 
     /// BGP sessions of neighbours, each with its own settings.
-    fn collector(self, name: &str, of: &Bgp, config: &Config) -> Result<Endpoint, Failure> {
+    fn collector(
+        self,
+        name: &str,
+        of: &Bgp,
+        config: &ServeConfig,
+    ) -> Result<Endpoint, ConfigError> {
         let mut speakers = Vec::new();
         let mut keys = Vec::new();
         for neighbour in &of.neighbour {
@@ -113,7 +125,10 @@ impl Given {
                 password = Some(key);
             }
             let session = self.neighbour(of, neighbour);
-            session.check().map_err(|what| Failure::new(format_args!("{name}: {what}")))?;
+            session.check().map_err(|what| {
+                let problem = SourceProblem::Session(what.to_string());
+                Problem::Source { name: name.to_owned(), problem }
+            })?;
             // A password that changes is another session.
             let settings = format!("{session:?} {password:?}");
             let protocol = move |who: Who| {
@@ -147,15 +162,15 @@ impl Given {
     /// The kernel's tables.
     #[cfg(target_os = "linux")]
     #[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
-    fn kernel(self, of: &Kernel) -> Result<Endpoint, Failure> {
+    fn kernel(self, _: &str, of: &Kernel) -> Result<Endpoint, ConfigError> {
         let mut options = KernelOptions { table: self.table, ..KernelOptions::default() };
         options.room = of.buffer.unwrap_or(options.room);
         Ok(fibula_feeds::kernel::endpoint(options))
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn kernel(self, _: &Kernel) -> Result<Endpoint, Failure> {
-        Err(Failure::new("only Linux has a kernel source"))
+    fn kernel(self, name: &str, _: &Kernel) -> Result<Endpoint, ConfigError> {
+        Err(Problem::Source { name: name.to_owned(), problem: SourceProblem::NotHere }.into())
     }
 
     /// RIS Live's lines, from a pipe or a server.

@@ -1,4 +1,4 @@
-//! What packets are forwarded by: a table that does not change, or tables of sources, one or one for each VRF.
+//! The tables by which packets are forwarded: one that does not change, or tables of sources, one or one for each VRF.
 
 use std::sync::Arc;
 
@@ -11,16 +11,14 @@ use fibula_router::control::Control;
 use fibula_router::forward::TableByPort;
 use fibula_router::pipeline::{Guided, Routing, Stage};
 use fibula_router::{ForwardOptions, Forwarder};
+use fibula_sources::{Merge, Settings, Silent, Source, SourceError};
 use tracing::info;
 
-use super::Args;
-use super::config::Config;
 use super::fast::hash_seed;
 use super::rules::{self, Book};
-use crate::failure::Failure;
-use crate::serve::run as serve;
-use crate::source::Source;
-use crate::table;
+use super::{RouteOptions, next_hops};
+use crate::config::RouteConfig;
+use crate::{DaemonError, live};
 
 /// What threads that look up do.
 type Stages = Vec<Box<dyn Stage>>;
@@ -32,18 +30,19 @@ pub enum Tables {
 }
 
 impl Tables {
-    pub fn of(args: &Args, config: &Config, interfaces: &[u32]) -> Result<Self, Failure> {
+    pub fn open(options: &mut RouteOptions, interfaces: &[u32]) -> Result<Self, DaemonError> {
+        let config = &options.config;
         if config.router.table.is_empty() {
-            let (rib, positions) = serve::table(&config.feeds)?;
-            return Ok(Self::Live(Arc::new(serve::start(&config.feeds, rib)?), positions));
+            let (live, positions) = live::start(&config.feeds, &options.fib)?;
+            return Ok(Self::Live(Arc::new(live), positions));
         }
-        let names = config.feeds.tables.engine.iter().map(String::as_str);
-        let options = FibOptions::default().engines(names);
-        let sources = Source::parse_list(&config.router.table)?;
-        let fib = table::open(&sources, &args.read, &options)?;
+        let fib = match options.table.take() {
+            Some(fib) => fib,
+            None => named(config, &options.fib)?,
+        };
         let interface = |number: usize| interfaces.get(number).copied();
         let file = config.router.next_hops.as_deref();
-        let next_hops = super::next_hops::of_table(fib.columns(), file, interface)?;
+        let next_hops = next_hops::of_table(fib.columns(), file, interface)?;
         Ok(Self::Static(fib, next_hops))
     }
 
@@ -57,10 +56,10 @@ impl Tables {
     /// One for each thread that looks up, and the book of their rules.
     pub fn stages(
         &self,
-        config: &Config,
+        config: &RouteConfig,
         control: &Control,
         count: usize,
-    ) -> Result<(Stages, Option<Book>), Failure> {
+    ) -> Result<(Stages, Option<Book>), DaemonError> {
         let forward = ForwardOptions {
             icmp: config.pipeline.icmp,
             icmp_rate: config.pipeline.icmp_rate,
@@ -80,16 +79,15 @@ impl Tables {
                 let number = move |name: &str| known.iter().position(|vrf| *vrf == names.vrf(name));
                 let (book, policies) =
                     Book::open(config, rules, &by_port, Box::new(number), count)?;
-                let stage = |policy| -> Result<Box<dyn Stage>, Failure> {
-                    let views = |vrf: &Vrf| control.views(live, *vrf).map_err(Failure::new);
+                let stage = |policy| -> Result<Box<dyn Stage>, DaemonError> {
+                    let views = |vrf: &Vrf| control.views(live, *vrf);
                     let tables: Vec<_> = vrfs.iter().map(views).collect::<Result<_, _>>()?;
                     Ok(Box::new(Guided::new(tables, policy, forwarder())))
                 };
                 Ok((policies.into_iter().map(stage).collect::<Result<_, _>>()?, Some(book)))
             }
             Self::Static(fib, next_hops) => {
-                let views =
-                    control.static_views(fib, next_hops.iter().cloned()).map_err(Failure::new)?;
+                let views = control.static_views(fib, next_hops.iter().cloned())?;
                 let (book, policies) = Book::open(config, rules, &[], Box::new(|_| None), count)?;
                 let stage = |policy| -> Box<dyn Stage> {
                     Box::new(Guided::new([views.clone()], policy, forwarder()))
@@ -101,16 +99,16 @@ impl Tables {
 
     fn without_rules(
         &self,
-        config: &Config,
+        config: &RouteConfig,
         control: &Control,
         count: usize,
         forwarder: &dyn Fn() -> Forwarder,
-    ) -> Result<Stages, Failure> {
+    ) -> Result<Stages, DaemonError> {
         match self {
             Self::Live(live, _) => {
                 let (vrfs, by_port) = of_ports(config, live);
-                let stage = |_| -> Result<Box<dyn Stage>, Failure> {
-                    let views = |vrf: &Vrf| control.views(live, *vrf).map_err(Failure::new);
+                let stage = |_| -> Result<Box<dyn Stage>, DaemonError> {
+                    let views = |vrf: &Vrf| control.views(live, *vrf);
                     Ok(match &vrfs[..] {
                         [only] => Box::new(Routing::new(views(only)?, forwarder())),
                         several => {
@@ -124,8 +122,7 @@ impl Tables {
                 (0..count).map(stage).collect()
             }
             Self::Static(fib, next_hops) => {
-                let views =
-                    control.static_views(fib, next_hops.iter().cloned()).map_err(Failure::new)?;
+                let views = control.static_views(fib, next_hops.iter().cloned())?;
                 let stage =
                     |_| -> Box<dyn Stage> { Box::new(Routing::new(views.clone(), forwarder())) };
                 Ok((0..count).map(stage).collect())
@@ -134,8 +131,19 @@ impl Tables {
     }
 }
 
+/// The table that the configuration names.
+fn named(config: &RouteConfig, fib: &FibOptions) -> Result<Fib, DaemonError> {
+    let names = config.feeds.tables.engine.iter().map(String::as_str);
+    let failed = |error: SourceError| DaemonError::Table(error.into());
+    let mut merge = Merge::new(Settings::default());
+    for (name, source) in Source::parse_list(&config.router.table).map_err(failed)? {
+        merge.add(&name, &source, &mut Silent).map_err(failed)?;
+    }
+    Ok(Fib::of_table(merge.finish().map_err(failed)?, &fib.clone().engines(names))?)
+}
+
 /// The VRFs of the ports, and the place of each port's among them.
-fn of_ports(config: &Config, live: &Live) -> (Vec<Vrf>, Vec<u16>) {
+fn of_ports(config: &RouteConfig, live: &Live) -> (Vec<Vrf>, Vec<u16>) {
     let (mut vrfs, mut by_port) = (Vec::new(), Vec::new());
     for port in &config.ports {
         let name = port.vrf.as_deref().or(config.router.vrf.as_deref());

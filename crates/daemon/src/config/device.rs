@@ -1,16 +1,23 @@
-//! What ports are made of, as a command line names it.
+//! What ports are made of, as a file and a command line name it.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::PortProblem;
+
 /// What a port is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PortKind {
     /// Packets that are generated in place, to random addresses; what is sent is counted.
     Memory,
-    /// Captures: what comes in, and where that is written which goes out.
-    Pcap { input: Option<PathBuf>, output: Option<PathBuf> },
+    /// Captures.
+    Pcap {
+        /// The packets that come in.
+        input: Option<PathBuf>,
+        /// The file for the packets that are sent.
+        output: Option<PathBuf>,
+    },
     /// A packet socket on an interface.
     AfPacket(String),
     /// An XDP socket on an interface.
@@ -26,7 +33,7 @@ pub enum Kind {
 /// DPDK's drivers of devices that are on an interface of the system.
 const ON_INTERFACES: [&str; 2] = ["net_af_xdp", "net_af_packet"];
 
-impl Kind {
+impl PortKind {
     /// Whether the router is on an interface of the system, whose addresses and neighbours are the router's. Of a TAP
     /// device the system has the other end.
     pub fn is_of_system(&self) -> bool {
@@ -36,9 +43,7 @@ impl Kind {
             Self::Memory | Self::Pcap { .. } | Self::Tap(_) => false,
         }
     }
-}
 
-impl Kind {
     /// The interface that it is on, by name.
     pub fn device(&self) -> Option<&str> {
         match self {
@@ -52,11 +57,11 @@ impl Kind {
 }
 
 /// The interface of the system that a device of DPDK is on, if it is on one.
-pub fn interface_of(device: &str) -> Option<&str> {
+pub(crate) fn interface_of(device: &str) -> Option<&str> {
     device.split(',').find_map(|word| word.strip_prefix("iface="))
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PortKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("memory"),
@@ -75,27 +80,25 @@ impl fmt::Display for Kind {
     }
 }
 
-impl FromStr for Kind {
-    type Err = String;
+impl FromStr for PortKind {
+    type Err = PortProblem;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, PortProblem> {
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         let device = || match rest {
-            "" => Err(format!("{kind} needs the name of an interface: {kind}:eth1")),
-            name if name.len() > 15 => {
-                Err(format!("{name:?} is longer than the name of an interface may be"))
-            }
+            "" => Err(PortProblem::NoInterface(kind.to_owned())),
+            name if name.len() > 15 => Err(PortProblem::LongName(name.to_owned())),
             name => Ok(name.to_owned()),
         };
         let file = |text: &str| (!text.is_empty()).then(|| PathBuf::from(text));
         match kind {
             "memory" if rest.is_empty() => Ok(Self::Memory),
-            "memory" => Err("memory has no name".to_owned()),
+            "memory" => Err(PortProblem::NamedMemory),
             "pcap" => {
                 let (input, output) = rest.split_once(':').unwrap_or((rest, ""));
                 let (input, output) = (file(input), file(output));
                 match (&input, &output) {
-                    (None, None) => Err("pcap needs a file: pcap:in.pcap:out.pcap".to_owned()),
+                    (None, None) => Err(PortProblem::NoCapture),
                     _ => Ok(Self::Pcap { input, output }),
                 }
             }
@@ -103,14 +106,9 @@ impl FromStr for Kind {
             "afxdp" => device().map(Self::AfXdp),
             "xdp" => device().map(Self::Xdp),
             "tap" => device().map(Self::Tap),
-            "dpdk" if rest.is_empty() => {
-                Err("dpdk needs a device: dpdk:net_af_xdp0,iface=eth1, dpdk:0000:01:00.0"
-                    .to_owned())
-            }
+            "dpdk" if rest.is_empty() => Err(PortProblem::NoDevice),
             "dpdk" => Ok(Self::Dpdk(rest.to_owned())),
-            _ => Err(format!(
-                "{kind:?} is not a kind of port: memory, pcap:IN:OUT, afpacket:NAME, afxdp:NAME, xdp:NAME, tap:NAME, dpdk:DEVICE"
-            )),
+            _ => Err(PortProblem::UnknownKind(kind.to_owned())),
         }
     }
 }

@@ -5,21 +5,22 @@ use std::io;
 use fibula_router::Pool;
 use fibula_router::port::Port;
 
-use super::config::Config;
-use super::port::PortConfig;
-use crate::failure::Failure;
+use crate::DaemonError;
+use crate::config::{PortConfig, RouteConfig};
+#[cfg(not(feature = "dpdk"))]
+use crate::config::{Problem, RouteProblem};
 
 #[cfg(feature = "dpdk")]
 use fibula_router::port::dpdk;
 
 /// Starts DPDK's environment if there are ports of DPDK, and says how many bytes they need in front of each slot.
 #[cfg(feature = "dpdk")]
-pub fn start(config: &Config) -> Result<u32, Failure> {
+pub fn start(config: &RouteConfig) -> Result<u32, DaemonError> {
     if config.dpdk().next().is_none() {
         return Ok(0);
     }
     let arguments = config.pipeline.eal.as_deref().unwrap_or(dpdk::ARGUMENTS);
-    dpdk::start(arguments, config.dpdk()).map_err(Failure::new)?;
+    dpdk::start(arguments, config.dpdk()).map_err(|error| DaemonError::Router(error.into()))?;
     Ok(dpdk::FRONT)
 }
 
@@ -45,13 +46,10 @@ pub fn open<'p>(
 
 /// Ports of DPDK cannot be had.
 #[cfg(not(feature = "dpdk"))]
-pub fn start(config: &Config) -> Result<u32, Failure> {
+pub fn start(config: &RouteConfig) -> Result<u32, DaemonError> {
     match config.dpdk().next() {
         None => Ok(0),
-        Some(device) => Err(Failure::new(format_args!(
-            "--port dpdk:{device}: this fibula was built without DPDK"
-        ))
-        .hint("install libdpdk-dev, pkg-config and libclang-dev, and build it with `cargo build --release -p fibula-cli --features dpdk`")),
+        Some(device) => Err(Problem::Route(RouteProblem::WithoutDpdk(device.to_owned())).into()),
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 
 fn error(text: &str) -> String {
-    Config::parse(text, "f.toml").expect_err(text).to_string()
+    ServeConfig::parse(text, "f.toml").expect_err(text).to_string()
 }
 
 #[test]
@@ -33,9 +33,9 @@ fn a_whole_file_is_read() {
         table = "views"
         folder = "/srv/mrt"
     "#;
-    let config = Config::parse(text, "f.toml").unwrap();
+    let config = ServeConfig::parse(text, "f.toml").unwrap();
     let sources = config.sources();
-    let names: Vec<_> = sources.iter().map(|s| (&*s.name, &*s.table, s.what.kind())).collect();
+    let names: Vec<_> = sources.iter().map(|s| (&*s.name, &*s.table, s.config.kind())).collect();
     let wanted = [
         ("fpm", "fpm", "fpm"),
         ("edge", "edge", "bmp"),
@@ -46,9 +46,9 @@ fn a_whole_file_is_read() {
     ];
     assert_eq!(names, wanted);
     // Where something stands makes no difference to what it is.
-    let moved = Config::parse(&format!("\n\n{text}"), "f.toml").unwrap();
+    let moved = ServeConfig::parse(&format!("\n\n{text}"), "f.toml").unwrap();
     assert_eq!(moved.sources(), sources);
-    let What::Bgp(bgp) = &sources[2].what else { panic!() };
+    let SourceConfig::Bgp(bgp) = &sources[2].config else { panic!() };
     assert!(bgp.neighbour[0].add_path && bgp.hold_time == time("90s"));
     assert_eq!((config.limits.peer_routes, config.limits.tables), (10, 64));
 }
@@ -88,5 +88,5 @@ fn what_is_wrong_is_said_with_its_line() {
     let one = "[[bgp.neighbour]]\naddress = \"::1\"\n";
     assert!(error(&format!("{bgp}{one}{one}")).contains("neighbour ::1 occurs twice"));
     assert!(error(&format!("{bgp}hold-time = \"2s\"\n{one}")).contains("from 3s"));
-    assert!(Config::parse(&format!("{bgp}{one}"), "f.toml").is_ok());
+    assert!(ServeConfig::parse(&format!("{bgp}{one}"), "f.toml").is_ok());
 }

@@ -1,4 +1,4 @@
-//! Times as people write them.
+//! Lengths of time as people write them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,25 @@ use serde::{Deserialize, Deserializer, de};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
-impl FromStr for Time {
-    type Err = String;
+/// The text is not a length of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeError(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl fmt::Display for TimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a time: write 250ms, 5s, 2m, 1h or 1d", self.0)
+    }
+}
+
+impl std::error::Error for TimeError {}
+
+impl FromStr for Time {
+    type Err = TimeError;
+
+    fn from_str(text: &str) -> Result<Self, TimeError> {
         const UNITS: [(&str, u64); 5] =
             [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-        let bad = || format!("{text:?} is not a time: write 250ms, 5s, 2m, 1h or 1d");
+        let bad = || TimeError(text.to_owned());
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let number: u64 = text[..digits].parse().map_err(|_| bad())?;
         let unit = match &text[digits..] {

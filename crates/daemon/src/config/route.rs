@@ -1,4 +1,4 @@
-//! What `fibula route` is to do: the file, in TOML, and what the flags add to it.
+//! The configuration of a router.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -7,14 +7,13 @@ use fibula_router::pipeline::check_cores;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::kind::Kind;
-use super::port::PortConfig;
-use crate::failure::Failure;
-use crate::serve::config::{
-    Bgp, Checkpoint, Config as Feeds, Http, Kernel, Limits, Mrt, Ris, Stream, Tables, Text, read,
+use super::text::{self, Text};
+use super::{
+    Bgp, Checkpoint, ConfigError, Http, Kernel, Limits, Mrt, PortConfig, PortKind, Problem, Ris,
+    RouteProblem, ServeConfig, Stream, Tables,
 };
 
-/// The whole file. What feeds tables is as in that of `fibula serve`.
+/// The whole file. The keys of sources and tables are those of [`ServeConfig`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
@@ -44,7 +43,7 @@ struct File {
     port: Vec<Spanned<PortConfig>>,
 }
 
-/// What is forwarded by.
+/// The tables, next hops and rules by which packets are forwarded.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct RouterConfig {
@@ -52,7 +51,7 @@ pub struct RouterConfig {
     pub vrf: Option<String>,
     /// In place of a live table: a table that does not change.
     pub table: Vec<String>,
-    /// What its values mean.
+    /// The next hops of its values.
     pub next_hops: Option<PathBuf>,
     /// Rules that drop and mark packets, or choose their tables.
     pub rules: Option<PathBuf>,
@@ -105,7 +104,8 @@ pub enum Shape {
 }
 
 impl Shape {
-    fn threads(self) -> usize {
+    /// How many threads there are.
+    pub fn threads(self) -> usize {
         match self {
             Self::Fused(threads) => threads,
             Self::Stages(receive, lookup, transmit) => receive + lookup + transmit,
@@ -114,15 +114,11 @@ impl Shape {
 }
 
 impl FromStr for Shape {
-    type Err = String;
+    type Err = Problem;
 
     /// `fused`, `fused:2`, `1-2-1`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || {
-            format!(
-                "{text:?} is not a shape: fused, fused:2, or threads that receive, look up and send: 1-2-1"
-            )
-        };
+    fn from_str(text: &str) -> Result<Self, Problem> {
+        let bad = || Problem::Route(RouteProblem::Shape(text.to_owned()));
         let number = |text: &str| match text.parse() {
             Ok(number) if (1..=64).contains(&number) => Ok(number),
             _ => Err(bad()),
@@ -146,29 +142,42 @@ impl<'de> Deserialize<'de> for Shape {
     }
 }
 
-/// The configuration, whole and checked.
+/// The configuration of a router: sources and answers as a server has them, and ports.
 #[derive(Clone, Debug, Default)]
-pub struct Config {
-    pub feeds: Feeds,
+pub struct RouteConfig {
+    /// Sources, tables and answers.
+    pub feeds: ServeConfig,
+    /// The tables, next hops and rules by which packets are forwarded.
     pub router: RouterConfig,
+    /// Threads and memory.
     pub pipeline: PipelineConfig,
+    /// The ports, in order.
     pub ports: Vec<PortConfig>,
 }
 
-impl Config {
+impl RouteConfig {
     /// Reads the file.
-    pub fn read(path: &Path) -> Result<Self, Failure> {
-        let text = read(path)?;
-        Self::parse(&text, &path.display().to_string())
+    ///
+    /// # Errors
+    /// With the file, the line and what is wrong there. What programs may add is checked by
+    /// [`RouteConfig::checked`].
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        Self::parse(&text::read(path)?, &path.display().to_string())
     }
 
-    fn parse(text: &str, name: &str) -> Result<Self, Failure> {
+    /// The configuration in the text of a file with this name.
+    ///
+    /// # Errors
+    /// As [`RouteConfig::read`].
+    pub fn parse(text: &str, name: &str) -> Result<Self, ConfigError> {
         let text = Text { text, name, page: "docs/router.md" };
         let file: File = text.parse()?;
         let File { http, checkpoint, tables, limits, fpm, bmp, bgp, kernel, ris, mrt, .. } = file;
-        let feeds = Feeds { http, checkpoint, tables, limits, fpm, bmp, bgp, kernel, ris, mrt };
+        let feeds =
+            ServeConfig { http, checkpoint, tables, limits, fpm, bmp, bgp, kernel, ris, mrt };
         for port in &file.port {
-            port.get_ref().check().map_err(|what| text.failure(Some(port.span()), &what))?;
+            let checked = port.get_ref().check();
+            checked.map_err(|problem| text.error(Some(port.span()), Problem::Port(problem)))?;
         }
         Ok(Self {
             feeds: feeds.checked_in(&text)?,
@@ -178,47 +187,36 @@ impl Config {
         })
     }
 
-    /// What the whole has to satisfy, flags included.
-    pub fn checked(mut self) -> Result<Self, Failure> {
+    /// Checks the whole, with what a program added to the file.
+    ///
+    /// # Errors
+    /// With what is wrong.
+    pub fn checked(mut self) -> Result<Self, ConfigError> {
         let engines = &mut self.feeds.tables.engine;
-        if *engines == ["auto"] && self.ports.iter().any(|port| matches!(port.port, Kind::Xdp(_))) {
+        if *engines == ["auto"] && self.ports.iter().any(is_xdp) {
             // What programs in the kernel can look up, whatever serves long routes best.
             *engines = ["runmap", "wideleaf", "auto"].map(str::to_owned).into();
         }
         self.feeds = self.feeds.checked()?;
-        let (has_feed, has_table) =
-            (!self.feeds.sources().is_empty(), !self.router.table.is_empty());
-        let failure = match () {
-            () if self.ports.is_empty() => {
-                Failure::new("there is no port to forward packets by").hint(
-                    "name one or more: --port afxdp:eth1, xdp:eth1, afpacket:eth1, tap:name, dpdk:DEVICE, pcap:in.pcap:out.pcap, memory",
-                )
-            }
-            () if !has_feed && !has_table => Failure::new("there is nothing to forward packets by")
-                .hint("name a source: --fpm, --kernel, --table FILE, or --config FILE"),
-            () if has_feed && has_table => {
-                Failure::new("--table is a table that does not change, beside sources of one that does")
-                    .hint("take either")
-            }
-            () if self.router.next_hops.is_some() && !has_table => {
-                Failure::new("--next-hops gives the next hops of the values of --table, which is missing")
-            }
-            () if self.router.rules.is_some()
-                && self.ports.iter().any(|port| matches!(port.port, Kind::Xdp(_))) =>
-            {
-                Failure::new("--rules: the program in the kernel of an xdp port does not know rules")
-                    .hint("use afxdp: in place of xdp:")
-            }
-            () if has_table && self.vrfs().next().is_some() => {
-                Failure::new("vrf names a table of a source, and --table is not one")
-                    .hint("leave vrf out, or take a source in place of --table")
-            }
-            () => match self.unknown_vrf() {
-                Some(failure) => failure,
-                None => return self.checked_pipeline(),
-            },
-        };
-        Err(failure)
+        self.check_tables().map_err(Problem::Route)?;
+        self.check_pipeline().map_err(Problem::Route)?;
+        self.check_ports()?;
+        Ok(self)
+    }
+
+    /// Whether there is one kind of table, with what belongs to it.
+    fn check_tables(&self) -> Result<(), RouteProblem> {
+        let RouterConfig { table, next_hops, rules, .. } = &self.router;
+        let (has_feed, has_table) = (!self.feeds.sources().is_empty(), !table.is_empty());
+        match () {
+            () if self.ports.is_empty() => Err(RouteProblem::NoPort),
+            () if !has_feed && !has_table => Err(RouteProblem::NoTable),
+            () if has_feed && has_table => Err(RouteProblem::TableAndSources),
+            () if next_hops.is_some() && !has_table => Err(RouteProblem::NextHopsWithoutTable),
+            () if rules.is_some() && self.ports.iter().any(is_xdp) => Err(RouteProblem::RulesOfXdp),
+            () if has_table && self.vrfs().next().is_some() => Err(RouteProblem::VrfOfTable),
+            () => self.check_vrfs(),
+        }
     }
 
     /// The tables that are named.
@@ -228,82 +226,74 @@ impl Config {
     }
 
     /// Whether a source feeds the table of this VRF.
-    pub fn is_fed(&self, vrf: &str) -> bool {
+    pub(crate) fn is_fed(&self, vrf: &str) -> bool {
         let table = vrf.split('/').next().unwrap_or(vrf);
         self.feeds.sources().iter().any(|source| source.table == table)
     }
 
-    /// A table that no source feeds: packets would be forwarded by an empty one.
-    fn unknown_vrf(&self) -> Option<Failure> {
+    /// Refuses a table that no source feeds: packets would be forwarded by an empty one.
+    fn check_vrfs(&self) -> Result<(), RouteProblem> {
         let sources = self.feeds.sources();
-        let vrf = self.vrfs().find(|vrf| !self.is_fed(vrf))?;
-        let mut tables: Vec<&str> = sources.iter().map(|source| &*source.table).collect();
+        let Some(vrf) = self.vrfs().find(|vrf| !self.is_fed(vrf)) else { return Ok(()) };
+        let mut tables: Vec<String> = sources.into_iter().map(|source| source.table).collect();
         tables.dedup();
-        let what = Failure::new(format_args!("no source feeds the table of vrf {vrf:?}"));
-        Some(what.hint(format_args!(
-            "tables are called as their sources ({}), with a routing instance behind: {}/100",
-            tables.join(", "),
-            tables.first().unwrap_or(&"fpm")
-        )))
+        Err(RouteProblem::UnknownVrf { vrf: vrf.to_owned(), tables })
     }
 
     /// The arguments of DPDK's devices.
-    pub fn dpdk(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn dpdk(&self) -> impl Iterator<Item = &str> {
         self.ports.iter().filter_map(|port| match &port.port {
-            Kind::Dpdk(device) => Some(device.as_str()),
+            PortKind::Dpdk(device) => Some(device.as_str()),
             _ => None,
         })
     }
 
     /// Bytes of a slot. For an XDP socket, DPDK and the kernel both keep room in front of a packet.
-    pub fn slot_bytes(&self) -> u32 {
+    pub(crate) fn slot_bytes(&self) -> u32 {
         let is_long = self.dpdk().any(|device| device.starts_with("net_af_xdp"));
         self.pipeline.slot_bytes.unwrap_or(if is_long { 4096 } else { 2048 })
     }
 
-    fn checked_pipeline(self) -> Result<Self, Failure> {
+    fn check_pipeline(&self) -> Result<(), RouteProblem> {
         let PipelineConfig { burst, slots, shape, ref cores, .. } = self.pipeline;
         let slot_bytes = self.slot_bytes();
         if !(1..=256).contains(&burst) {
-            return Err(Failure::new(format_args!(
-                "--burst {burst}: a burst has 1 to 256 packets"
-            )));
+            return Err(RouteProblem::Burst(burst));
         }
         if !slot_bytes.is_power_of_two() || !(512..=65_536).contains(&slot_bytes) {
-            return Err(Failure::new(format_args!(
-                "pipeline: slot-bytes is a power of two from 512 to 65536, not {slot_bytes}"
-            )));
+            return Err(RouteProblem::SlotBytes(slot_bytes));
         }
         if !(256..=1 << 22).contains(&slots) {
-            return Err(Failure::new(format_args!(
-                "pipeline: slots is from 256 to 4194304, not {slots}"
-            )));
+            return Err(RouteProblem::Slots(slots));
         }
         if let Some(cores) = cores {
             let threads = shape.threads();
             if cores.len() < threads {
-                return Err(Failure::new(format_args!(
-                    "cores: {threads} threads have {} cores: name one for each, or none at all",
-                    cores.len()
-                )));
+                return Err(RouteProblem::FewCores { threads, cores: cores.len() });
             }
-            check_cores(cores).map_err(|what| Failure::new(format_args!("cores: {what}")))?;
+            check_cores(cores).map_err(RouteProblem::Cores)?;
         }
-        if self.pipeline.eal.is_some() && self.dpdk().next().is_none() {
-            return Err(Failure::new("--eal is for ports of DPDK, and there is none"));
-        }
-        if self.ports.len() > 255 {
-            return Err(Failure::new("a router has at most 255 ports"));
-        }
-        let mut pairs =
-            self.ports.iter().enumerate().flat_map(|(at, port)| {
-                self.ports[..at].iter().filter_map(|other| other.collide(port))
-            });
-        match pairs.next() {
-            Some(what) => Err(Failure::new(what)),
-            None => Ok(self),
+        match self.pipeline.eal.is_some() && self.dpdk().next().is_none() {
+            true => Err(RouteProblem::NoDpdk),
+            false => Ok(()),
         }
     }
+
+    fn check_ports(&self) -> Result<(), Problem> {
+        if self.ports.len() > 255 {
+            return Err(Problem::Route(RouteProblem::ManyPorts));
+        }
+        for (at, port) in self.ports.iter().enumerate() {
+            for other in &self.ports[..at] {
+                other.check_beside(port).map_err(Problem::Port)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn is_xdp(port: &PortConfig) -> bool {
+    matches!(port.port, PortKind::Xdp(_))
 }
 
 #[cfg(test)]
@@ -324,7 +314,7 @@ mod tests {
             ("1-2-1-1", None),
             ("", None),
         ] {
-            assert_eq!(text.parse().ok(), shape, "{text}");
+            assert_eq!(text.parse::<Shape>().ok(), shape, "{text}");
         }
     }
 
@@ -351,7 +341,7 @@ neighbours = { "192.0.2.9" = "02:00:00:00:00:09" }
 times = true
 "#;
         let text = text.replace("CORE", &core.to_string());
-        let config = Config::parse(&text, "f").and_then(Config::checked).unwrap();
+        let config = RouteConfig::parse(&text, "f").and_then(RouteConfig::checked).unwrap();
         assert_eq!(config.feeds.sources().len(), 1);
         assert_eq!(config.router.vrf.as_deref(), Some("fpm/100"));
         assert_eq!(config.pipeline.shape, Shape::Stages(1, 1, 1));
@@ -376,7 +366,7 @@ times = true
                 "f: line 3, \"a/b\" cannot be a name",
             ),
         ] {
-            let error = Config::parse(text, "f").unwrap_err().to_string();
+            let error = RouteConfig::parse(text, "f").unwrap_err().to_string();
             assert!(error.starts_with(what), "{error}");
         }
     }

@@ -21,61 +21,53 @@ use std::path::Path;
 use fibula_core::{NextHop, NextHops, RouteKind, Value};
 use fibula_fib::Columns;
 
-use crate::failure::Failure;
+use super::NextHopsProblem;
+use crate::config::{ConfigError, Problem};
 
 /// The next hops of every hop of the table, by its number.
 ///
 /// `interface` gives the index of the interface of a port, by the port's number.
-pub fn of_table(
+pub(super) fn of_table(
     columns: &Columns,
     file: Option<&Path>,
     interface: impl Fn(usize) -> Option<u32>,
-) -> Result<Vec<NextHops>, Failure> {
+) -> Result<Vec<NextHops>, ConfigError> {
     match file {
         Some(path) => read(path, &interface)?
-            .of_all(columns, &path.display().to_string())
-            .map_err(|failure| failure.hint(PAGE)),
-        None => of_columns(columns),
+            .of_all(columns)
+            .map_err(|problem| ConfigError::from(Problem::NextHops(problem)).in_file(path)),
+        None => of_columns(columns).map_err(|problem| Problem::NextHops(problem).into()),
     }
 }
 
-const PAGE: &str = "docs/router.md has the form of the file";
-
-/// Whether the file is right for a router with so many ports, whatever the table has.
-pub fn check(path: &Path, ports: usize) -> Result<(), Failure> {
+/// Checks the file for a router with so many ports, whatever the table has.
+///
+/// # Errors
+/// With the line and what is wrong there.
+pub fn check(path: &Path, ports: usize) -> Result<(), ConfigError> {
     read(path, &|number| (number < ports).then_some(0)).map(drop)
 }
 
-fn read(path: &Path, interface: &dyn Fn(usize) -> Option<u32>) -> Result<Meanings, Failure> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::io(format_args!("--next-hops {name}"), &error))?;
+fn read(path: &Path, interface: &dyn Fn(usize) -> Option<u32>) -> Result<Meanings, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        ConfigError::from(Problem::Unreadable { setting: "--next-hops", error }).in_file(path)
+    })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    Meanings::parse(text, &name, interface).map_err(|failure| failure.hint(PAGE))
+    Meanings::parse(text, interface).map_err(|error| error.in_file(path))
 }
 
 /// By the columns that a feed with next hops has.
-fn of_columns(columns: &Columns) -> Result<Vec<NextHops>, Failure> {
+fn of_columns(columns: &Columns) -> Result<Vec<NextHops>, NextHopsProblem> {
     let find = |name: &str| columns.find(name);
     let Some(gateway) = find("next_hop") else {
-        return Err(Failure::new(format_args!(
-            "the table has no column next_hop ({})",
-            names(columns)
-        ))
-        .hint(
-            "--next-hops FILE says which next hop each value means; docs/router.md has its form",
-        ));
+        return Err(NextHopsProblem::NoGatewayColumn { columns: names(columns) });
     };
     let others = [find("interface"), find("weight"), find("kind")];
     (0..columns.len()).map(|row| of_row(columns, row, gateway, others)).collect()
 }
 
-fn names(columns: &Columns) -> String {
-    let names: Vec<&str> = columns.names().collect();
-    match &names[..] {
-        [] => "it has no columns".to_owned(),
-        some => format!("its columns: {}", some.join(", ")),
-    }
+fn names(columns: &Columns) -> Vec<String> {
+    columns.names().map(str::to_owned).collect()
 }
 
 fn of_row(
@@ -83,15 +75,13 @@ fn of_row(
     row: u32,
     gateway: usize,
     [interface, weight, kind]: [Option<usize>; 3],
-) -> Result<NextHops, Failure> {
+) -> Result<NextHops, NextHopsProblem> {
     let text = |column: Option<usize>| match column.map(|column| columns.value(column, row)) {
         None | Some(Value::Null) => String::new(),
         Some(Value::Int(number)) => number.to_string(),
         Some(Value::Str(text)) => text.to_owned(),
     };
-    let bad = |column: &str, text: &str| {
-        Failure::new(format_args!("row {row} of the table's values: {column} {text:?} is not one"))
-    };
+    let bad = |column, text: &str| NextHopsProblem::Row { row, column, text: text.to_owned() };
     let kind = match &*text(kind) {
         "" => RouteKind::Unicast,
         name => {
@@ -133,49 +123,49 @@ struct Meanings {
 }
 
 impl Meanings {
-    fn parse(
-        text: &str,
-        name: &str,
-        interface: &dyn Fn(usize) -> Option<u32>,
-    ) -> Result<Self, Failure> {
+    fn parse(text: &str, interface: &dyn Fn(usize) -> Option<u32>) -> Result<Self, ConfigError> {
         let mut meanings = Self::default();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.split('#').next().unwrap_or_default().trim();
-            let fail = |what: String| Failure::new(format_args!("{name}: line {number}: {what}"));
-            let Some((value, rest)) = line.split_once(char::is_whitespace) else {
-                if line.is_empty() {
-                    continue;
-                }
-                return Err(fail(format!("{line:?} has no next hops behind it")));
-            };
-            if value == "column" {
-                meanings.column = Some(rest.trim().to_owned());
-                continue;
-            }
-            let next_hops = line_of(rest, interface).map_err(fail)?;
-            let before = match value {
-                "*" => meanings.others.replace(next_hops),
-                value => meanings.by_value.insert(value.to_owned(), next_hops),
-            };
-            if before.is_some() {
-                return Err(fail(format!("{value} occurs twice")));
-            }
+            let taken = if line.is_empty() { Ok(()) } else { meanings.take(line, interface) };
+            taken
+                .map_err(|problem| ConfigError::from(Problem::NextHops(problem)).at_line(number))?;
         }
-        if meanings.by_value.is_empty() && meanings.others.is_none() {
-            return Err(Failure::new(format_args!(
-                "{name}: it has no line with a value and its next hops"
-            )));
+        match meanings.by_value.is_empty() && meanings.others.is_none() {
+            true => Err(Problem::NextHops(NextHopsProblem::NoLine).into()),
+            false => Ok(meanings),
         }
-        Ok(meanings)
     }
 
-    fn of_all(&self, columns: &Columns, name: &str) -> Result<Vec<NextHops>, Failure> {
+    /// Takes a line without its comment.
+    fn take(
+        &mut self,
+        line: &str,
+        interface: &dyn Fn(usize) -> Option<u32>,
+    ) -> Result<(), NextHopsProblem> {
+        let Some((value, rest)) = line.split_once(char::is_whitespace) else {
+            return Err(NextHopsProblem::ValueAlone(line.to_owned()));
+        };
+        if value == "column" {
+            self.column = Some(rest.trim().to_owned());
+            return Ok(());
+        }
+        let next_hops = line_of(rest, interface)?;
+        let before = match value {
+            "*" => self.others.replace(next_hops),
+            value => self.by_value.insert(value.to_owned(), next_hops),
+        };
+        match before {
+            Some(_) => Err(NextHopsProblem::SameValue(value.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    fn of_all(&self, columns: &Columns) -> Result<Vec<NextHops>, NextHopsProblem> {
         let column = match &self.column {
-            Some(wanted) => columns.find(wanted).ok_or_else(|| {
-                Failure::new(format_args!(
-                    "{name}: the table has no column {wanted} ({})",
-                    names(columns)
-                ))
+            Some(wanted) => columns.find(wanted).ok_or_else(|| NextHopsProblem::NoColumn {
+                column: wanted.clone(),
+                columns: names(columns),
             })?,
             None => 0,
         };
@@ -189,64 +179,61 @@ impl Meanings {
         let rows = columns.len().max(1);
         let of = |row| self.by_value.get(&value(row)).or(self.others.as_ref());
         if !(0..rows).any(|row| of(row).is_some()) {
-            return Err(Failure::new(format_args!(
-                "{name}: no value of the table has a line, so no packet would be forwarded; its first value is {:?} ({})",
-                value(0),
-                names(columns)
-            )));
+            return Err(NextHopsProblem::NoValue { first: value(0), columns: names(columns) });
         }
         Ok((0..rows).map(|row| of(row).cloned().unwrap_or_default()).collect())
     }
 }
 
 /// `via 192.0.2.1 port 1 weight 2, port 0`, or a kind.
-fn line_of(text: &str, interface: &dyn Fn(usize) -> Option<u32>) -> Result<NextHops, String> {
+fn line_of(
+    text: &str,
+    interface: &dyn Fn(usize) -> Option<u32>,
+) -> Result<NextHops, NextHopsProblem> {
     let kind = RouteKind::ALL.into_iter().find(|kind| kind.name() == text.trim());
     if let Some(kind) = kind.filter(|kind| *kind != RouteKind::Unicast) {
         return Ok(NextHops { kind, hops: Vec::new() });
     }
-    let hops = text.split(',').map(|text| {
-        let mut hop = NextHop { gateway: None, interface: None, weight: 1 };
-        let mut words = text.split_whitespace();
-        while let Some(word) = words.next() {
-            if RouteKind::ALL.iter().any(|kind| kind.name() == word) {
-                return Err(format!("{word} takes nothing after it"));
-            }
-            let value = words.next().ok_or_else(|| format!("{word} has nothing behind it"))?;
-            let bad = |what: &str| format!("{word} {value:?} is no {what}");
-            let twice = || format!("{word} occurs twice: next hops are separated by commas");
-            match word {
-                "via" if hop.gateway.is_some() => return Err(twice()),
-                "via" => {
-                    let gateway = value.parse().map_err(|_| bad("address of a gateway"))?;
-                    hop.gateway = Some(gateway);
-                }
-                "weight" => {
-                    hop.weight = value.parse().map_err(|_| bad("number from 1 to 4294967295"))?;
-                }
-                "port" if hop.interface.is_some() => return Err(twice()),
-                "port" => {
-                    let index = value.parse().ok().and_then(interface);
-                    hop.interface = Some(index.ok_or_else(|| {
-                        format!("there is no port {value}: ports have numbers from 0, in their order")
-                    })?);
-                }
-                _ => {
-                    return Err(format!(
-                        "{word:?} is not via, port, weight, local, blackhole, unreachable or prohibit"
-                    ));
-                }
-            }
-        }
-        match hop {
-            NextHop { gateway: None, interface: None, .. } => {
-                Err("a next hop has neither via nor port (or a comma has none behind it)".to_owned())
-            }
-            NextHop { weight: 0, .. } => Err("a weight is at least 1".to_owned()),
-            hop => Ok(hop),
-        }
-    });
+    let hops = text.split(',').map(|text| next_hop(text, interface));
     Ok(NextHops { kind: RouteKind::Unicast, hops: hops.collect::<Result<_, _>>()? })
+}
+
+/// `via 192.0.2.1 port 1 weight 2`.
+fn next_hop(
+    text: &str,
+    interface: &dyn Fn(usize) -> Option<u32>,
+) -> Result<NextHop, NextHopsProblem> {
+    use NextHopsProblem as P;
+    let mut hop = NextHop { gateway: None, interface: None, weight: 1 };
+    let mut words = text.split_whitespace();
+    while let Some(word) = words.next() {
+        let owned = || word.to_owned();
+        if RouteKind::ALL.iter().any(|kind| kind.name() == word) {
+            return Err(P::KindWithMore(owned()));
+        }
+        let value = words.next().ok_or_else(|| P::WordAlone(owned()))?;
+        let bad = |what| P::Value { word: owned(), value: value.to_owned(), what };
+        match word {
+            "via" if hop.gateway.is_some() => return Err(P::SameWord(owned())),
+            "via" => {
+                hop.gateway = Some(value.parse().map_err(|_| bad("address of a gateway"))?);
+            }
+            "weight" => {
+                hop.weight = value.parse().map_err(|_| bad("number from 1 to 4294967295"))?;
+            }
+            "port" if hop.interface.is_some() => return Err(P::SameWord(owned())),
+            "port" => {
+                let index = value.parse().ok().and_then(interface);
+                hop.interface = Some(index.ok_or_else(|| P::NoPort(value.to_owned()))?);
+            }
+            _ => return Err(P::UnknownWord(owned())),
+        }
+    }
+    match hop {
+        NextHop { gateway: None, interface: None, .. } => Err(P::Nowhere),
+        NextHop { weight: 0, .. } => Err(P::ZeroWeight),
+        hop => Ok(hop),
+    }
 }
 
 #[cfg(test)]
@@ -255,7 +242,7 @@ mod tests {
 
     fn parse(text: &str) -> Result<Meanings, String> {
         let interface = |port| (port < 2).then_some(port as u32 + 7);
-        Meanings::parse(text, "hops", &interface).map_err(|failure| failure.to_string())
+        Meanings::parse(text, &interface).map_err(|error| error.in_file("hops").to_string())
     }
 
     #[test]
@@ -323,7 +310,8 @@ mod tests {
         let mut asn = fibula_rib::ColumnsBuilder::new(&[("asn", Int)]);
         asn.push(&[Value::Int(64500)]).unwrap();
         let asn = asn.finish().unwrap();
-        let of_all = |text| parse(text).unwrap().of_all(&asn, "hops").map_err(|f| f.to_string());
+        let of_all =
+            |text| parse(text).unwrap().of_all(&asn).map_err(|problem| problem.to_string());
         assert_eq!(of_all("64500 port 0").unwrap()[0].to_string(), "on the link interface 7");
         let error = of_all("64501 port 0").unwrap_err();
         assert!(error.contains("its first value is \"64500\" (its columns: asn)"), "{error}");

@@ -1,58 +1,108 @@
-//! `--rules`: packets are dropped, marked and looked up in other tables by the rules of a file.
+//! Packets are dropped, marked and looked up in other tables by the rules of a file.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fibula_classify::text::{self, RuleFormat, RuleOptions, RuleText};
-use fibula_classify::{Action, Classifier, ClassifierOptions, RuleId, Rules, Table};
+use fibula_classify::text::{self, RuleFormat, RuleOptions, RuleText, TextError};
+use fibula_classify::{Action, Classifier, ClassifierOptions, Rule, RuleId, Rules, Table};
 use fibula_core::Vrf;
 use fibula_rib::Live;
 use fibula_router::forward::{ByRules, RuleCounts, RuleSet, RulesHandle};
 use tracing::{info, warn};
 
-use super::config::Config;
-use crate::classify::NO_RULES;
-use crate::failure::Failure;
-use crate::input;
+use crate::config::{ConfigError, Problem, RouteConfig};
+
+/// What is wrong with a file of rules, or with a rule in a router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RulesProblem {
+    /// The text is not a text of rules.
+    Text(TextError),
+    /// The file has no rules.
+    Empty,
+    /// A table is named by its number.
+    Number,
+    /// A VRF is named, and the router's only table is one that does not change.
+    OnlyTable,
+    /// No source feeds the table of this VRF.
+    Unfed(String),
+    /// The VRF was not named when the router started, so it has no table for it.
+    New(String),
+}
+
+impl fmt::Display for RulesProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(error) => error.fmt(f),
+            Self::Empty => f.write_str("it has no rules: `any -> allow` is one for all packets"),
+            Self::Number => f.write_str("tables have no numbers here: name one with `vrf`"),
+            Self::OnlyTable => f.write_str(
+                "--table is the only table: leave `vrf` out, or take a source in its place",
+            ),
+            Self::Unfed(name) => write!(f, "no source feeds the table of vrf {name:?}"),
+            Self::New(name) => write!(
+                f,
+                "vrf {name:?} was not named when the router started: start it anew to have its table"
+            ),
+        }
+    }
+}
 
 /// How long a reload waits for a thread to take the rules.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// The rules of the configuration, if it names a file. Tables that they name are there.
-pub(super) fn read(config: &Config) -> Result<Option<RuleText>, Failure> {
+/// The rules of the configuration, if it names a file. The router has the tables that they name.
+///
+/// # Errors
+/// With the line and what is wrong there.
+pub fn read(config: &RouteConfig) -> Result<Option<RuleText>, ConfigError> {
     let Some(path) = &config.router.rules else { return Ok(None) };
-    let failed = |what: &dyn std::fmt::Display| {
-        Failure::new(format_args!("--rules {}: {what}", path.display()))
-    };
-    let bytes = input::read_all(input::open(path)?, path)?;
+    let failed = |problem| ConfigError::from(Problem::Rules(problem)).in_file(path);
+    let unreadable =
+        |error| ConfigError::from(Problem::Unreadable { setting: "--rules", error }).in_file(path);
+    let bytes = bytes(path).map_err(unreadable)?;
     let format = RuleFormat::guess(&String::from_utf8_lossy(&bytes));
-    let read =
-        text::read(&bytes, format, &RuleOptions::default()).map_err(|error| failed(&error))?;
+    let read = text::read(&bytes, format, &RuleOptions::default())
+        .map_err(|error| failed(RulesProblem::Text(error)))?;
     // An editor or a script that writes the file anew has it empty for a moment.
     if read.rules.is_empty() {
-        return Err(failed(&NO_RULES));
+        return Err(failed(RulesProblem::Empty));
     }
     for (_, rule) in read.rules.iter() {
-        let Action::Allow { table, .. } = &rule.action else { continue };
-        let wrong = match table {
-            Table::Default => continue,
-            Table::Number(_) => "tables have no numbers here: name one with `vrf`".to_owned(),
-            Table::Name(_) if !config.router.table.is_empty() => {
-                "--table is the only table: leave `vrf` out, or take a source in its place"
-                    .to_owned()
-            }
-            Table::Name(name) if !config.is_fed(name) => {
-                format!("no source feeds the table of vrf {name:?}")
-            }
-            Table::Name(_) => continue,
-        };
-        return Err(failed(&format_args!("line {}: {wrong}", rule.line)));
+        let checked = check(rule, config);
+        checked.map_err(|problem| failed(problem).at_line(rule.line as usize))?;
     }
     info!("{}: {} rules", path.display(), read.rules.len());
-    read.notes.iter().for_each(|what| info!("{}: {what}", Path::display(path)));
+    read.notes.iter().for_each(|what| info!("{}: {what}", path.display()));
     Ok(Some(read))
+}
+
+/// The file's bytes, decompressed.
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let raw: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(path)?),
+    };
+    let mut bytes = Vec::new();
+    fibula_ingest::decompress(raw)?.1.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether the router has the table that the rule names.
+fn check(rule: &Rule, config: &RouteConfig) -> Result<(), RulesProblem> {
+    let Action::Allow { table, .. } = &rule.action else { return Ok(()) };
+    match table {
+        Table::Default => Ok(()),
+        Table::Number(_) => Err(RulesProblem::Number),
+        Table::Name(_) if !config.router.table.is_empty() => Err(RulesProblem::OnlyTable),
+        Table::Name(name) if !config.is_fed(name) => Err(RulesProblem::Unfed(name.to_string())),
+        Table::Name(_) => Ok(()),
+    }
 }
 
 /// The VRFs that rules name, behind those of the ports.
@@ -72,7 +122,7 @@ type Number = Box<dyn Fn(&str) -> Option<usize> + Send + Sync>;
 
 /// The rules of all threads: what they counted, and how they are replaced.
 pub(super) struct Book {
-    config: Config,
+    config: RouteConfig,
     by_port: Vec<u16>,
     number: Number,
     handles: Vec<RulesHandle>,
@@ -85,12 +135,16 @@ struct Used {
     counts: Vec<Arc<RuleCounts>>,
 }
 
-/// What a rule counted.
-pub(super) struct Counted {
-    /// The rule's line in its file, 0 for what no rule matched.
+/// The counts of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleFigures {
+    /// The rule's line in its file, 0 for packets that no rule matched.
     pub line: u32,
+    /// The rule as text.
     pub rule: String,
+    /// Packets.
     pub packets: u64,
+    /// Bytes of frames.
     pub bytes: u64,
 }
 
@@ -104,12 +158,12 @@ impl Used {
 impl Book {
     /// The policies of so many threads, and the book of them.
     pub(super) fn open(
-        config: &Config,
+        config: &RouteConfig,
         rules: Rules,
         by_port: &[u16],
         number: Number,
         threads: usize,
-    ) -> Result<(Self, Vec<ByRules>), Failure> {
+    ) -> Result<(Self, Vec<ByRules>), ConfigError> {
         let book = Self {
             config: config.clone(),
             by_port: by_port.to_vec(),
@@ -126,22 +180,20 @@ impl Book {
     }
 
     /// The rules for each thread.
-    fn sets_of(&self, rules: &Rules, threads: usize) -> Result<Vec<RuleSet>, Failure> {
+    fn sets_of(&self, rules: &Rules, threads: usize) -> Result<Vec<RuleSet>, ConfigError> {
+        let unknown = |name: &str| Problem::Rules(RulesProblem::New(name.to_owned()));
         for (_, rule) in rules.iter() {
             if let Action::Allow { table: Table::Name(name), .. } = &rule.action
                 && (self.number)(name).is_none()
             {
-                return Err(Failure::new(format_args!(
-                    "line {}: vrf {name:?} was not named when the router started: start it anew to have its table",
-                    rule.line
-                )));
+                return Err(ConfigError::from(unknown(name)).at_line(rule.line as usize));
             }
         }
         let classifier = Classifier::new(rules.clone(), &ClassifierOptions::default());
         let table = |table: &Table| match table {
             Table::Name(name) => (self.number)(name)
                 .and_then(|number| u16::try_from(number).ok())
-                .ok_or_else(|| Failure::new(format_args!("no table for vrf {name:?}"))),
+                .ok_or_else(|| ConfigError::from(unknown(name))),
             _ => Ok(0),
         };
         let set = |_| RuleSet::new(classifier.clone(), self.by_port.clone(), table);
@@ -157,10 +209,7 @@ impl Book {
         });
         let (rules, sets) = match made {
             Ok(made) => made,
-            Err(failure) => {
-                warn!("the rules stay as they were: {failure}");
-                return;
-            }
+            Err(error) => return warn!("the rules stay as they were: {error}"),
         };
         let count = rules.len();
         let counts = sets.iter().map(RuleSet::counts).collect();
@@ -179,9 +228,9 @@ impl Book {
         info!("packets are judged by {count} rules now ({settled} of {threads} threads{rest})");
     }
 
-    /// What rules counted, those first that are in the file first, and at last what no rule matched. A rule that was in the file before
-    /// it was read again goes on with its count, if its text is the same.
-    pub(super) fn counted(&self) -> Vec<Counted> {
+    /// The counts of the rules in the order of the file, and at the end of packets that no rule matched. A rule that was in
+    /// the file before it was read again continues its count if its text is the same.
+    pub(super) fn counted(&self) -> Vec<RuleFigures> {
         let used = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((now, before)) = used.split_last() else { return Vec::new() };
         let mut old: HashMap<String, (u64, u64)> = HashMap::new();
@@ -197,14 +246,19 @@ impl Book {
             let (packets, bytes) = set.of(None);
             unmatched = (unmatched.0 + packets, unmatched.1 + bytes);
         }
-        let mut all: Vec<Counted> = Vec::new();
+        let mut all: Vec<RuleFigures> = Vec::new();
         for (id, rule) in now.rules.iter() {
             let (line, rule, (packets, bytes)) = (rule.line, rule.to_string(), now.of(Some(id)));
             let (more, more_bytes) = old.remove(&rule).unwrap_or_default();
-            all.push(Counted { line, rule, packets: packets + more, bytes: bytes + more_bytes });
+            all.push(RuleFigures {
+                line,
+                rule,
+                packets: packets + more,
+                bytes: bytes + more_bytes,
+            });
         }
         let (packets, bytes) = unmatched;
-        all.push(Counted { line: 0, rule: String::new(), packets, bytes });
+        all.push(RuleFigures { line: 0, rule: String::new(), packets, bytes });
         all
     }
 }

@@ -1,8 +1,26 @@
-//! What `fibula serve` is to do: the file, in TOML, and what the flags add to it.
+//! The configuration of a server ([`ServeConfig`]) and of a router ([`RouteConfig`]): files in TOML, to which programs
+//! may add.
+//!
+//! An error names the file, the line, the problem and what to do ([`ConfigError`]).
 
 mod check;
+#[cfg(target_os = "linux")]
+mod device;
+mod error;
+#[cfg(target_os = "linux")]
+mod port;
+#[cfg(target_os = "linux")]
+mod port_problem;
+mod problem;
+#[cfg(target_os = "linux")]
+mod route;
+#[cfg(target_os = "linux")]
+mod route_problem;
+mod source;
 #[cfg(test)]
 mod tests;
+mod text;
+mod time;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,67 +28,101 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
-pub use self::check::{Source, Text, What, read};
-use super::time::Time;
+#[cfg(target_os = "linux")]
+pub use device::PortKind;
+pub use error::ConfigError;
+#[cfg(target_os = "linux")]
+pub use port::{Mac, PortConfig, Subnet};
+#[cfg(target_os = "linux")]
+pub use port_problem::PortProblem;
+pub use problem::{Problem, SourceProblem};
+#[cfg(target_os = "linux")]
+pub use route::{PipelineConfig, RouteConfig, RouterConfig, Shape};
+#[cfg(target_os = "linux")]
+pub use route_problem::RouteProblem;
+pub use source::{Source, SourceConfig};
+pub use time::{Time, TimeError};
 
-/// The configuration, whole and checked.
+#[cfg(target_os = "linux")]
+pub(crate) use device::interface_of;
+#[cfg(target_os = "linux")]
+pub(crate) use route::is_xdp;
+
+/// The configuration of a server: its sources, its tables, its answers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Config {
+pub struct ServeConfig {
     /// Answers over HTTP.
     pub http: Option<Http>,
     /// Where the table is kept over restarts.
     pub checkpoint: Option<Checkpoint>,
+    /// The tables.
     #[serde(default)]
     pub tables: Tables,
+    /// Limits of what sources may send.
     #[serde(default)]
     pub limits: Limits,
+    /// Listeners for FPM connections of FRR's zebra.
     #[serde(default)]
     pub fpm: Vec<Stream>,
+    /// Listeners for BMP connections of routers.
     #[serde(default)]
     pub bmp: Vec<Stream>,
+    /// Listeners for BGP sessions of neighbours.
     #[serde(default)]
     pub bgp: Vec<Bgp>,
+    /// The kernel's forwarding tables.
     #[serde(default)]
     pub kernel: Vec<Kernel>,
+    /// RIS Live's lines.
     #[serde(default)]
     pub ris: Vec<Ris>,
+    /// Folders of MRT files.
     #[serde(default)]
     pub mrt: Vec<Mrt>,
 }
 
+/// The answers over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Http {
     #[serde(default = "http_address")]
-    pub listen: Spanned<SocketAddr>,
+    pub(crate) listen: Spanned<SocketAddr>,
     /// A file whose first line is the token that every request has to bring.
     pub token_file: Option<PathBuf>,
-    /// The server's certificates and key, PEM files.
+    /// The server's certificates, a PEM file.
     pub tls_certificate: Option<PathBuf>,
+    /// The key of its certificate, a PEM file.
     pub tls_key: Option<PathBuf>,
     /// Names that the header Host may have, beside addresses and localhost.
     #[serde(default)]
     pub hosts: Vec<String>,
+    /// Threads that answer.
     #[serde(default = "threads")]
     pub threads: usize,
+    /// Connections at the same time.
     #[serde(default = "connections")]
     pub connections: usize,
+    /// Bytes of a request's body.
     #[serde(default = "body_bytes")]
     pub body_bytes: u64,
-    /// Readiness and health: how long a change may take to the readers.
+    /// The maximum age of an unpublished change before health checks report a problem.
     #[serde(default = "lag")]
     pub lag: Time,
 }
 
+/// The file that keeps the table over restarts.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Checkpoint {
+    /// The file.
     pub file: PathBuf,
+    /// The time between two checkpoints.
     #[serde(default = "checkpoint_every")]
     pub every: Time,
 }
 
+/// The tables and their engines.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Tables {
@@ -97,6 +149,7 @@ impl Default for Tables {
     }
 }
 
+/// Limits of what sources may send.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Limits {
@@ -121,9 +174,10 @@ impl Default for Limits {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Stream {
     /// Its name in answers and logs; by default that of its kind.
-    pub name: Option<Spanned<String>>,
+    pub(crate) name: Option<Spanned<String>>,
     /// The table that it feeds; by default called as the source.
     pub table: Option<String>,
+    /// Its address and port.
     pub listen: SocketAddr,
     /// The addresses that may connect; if empty, all.
     #[serde(default)]
@@ -136,25 +190,32 @@ pub struct Stream {
     pub quiet: Time,
 }
 
+/// A listener for BGP sessions.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Bgp {
     /// Its name in answers and logs; by default that of its kind.
-    pub name: Option<Spanned<String>>,
+    pub(crate) name: Option<Spanned<String>>,
     /// The table that it feeds; by default called as the source.
     pub table: Option<String>,
+    /// Its address and port.
     pub listen: SocketAddr,
+    /// Our AS.
     pub local_as: u32,
     /// Our BGP identifier.
     pub router_id: Ipv4Addr,
+    /// The hold time that we offer.
     #[serde(default = "hold_time")]
     pub hold_time: Time,
+    /// The neighbours that may open a session.
     pub neighbour: Vec<Neighbour>,
 }
 
+/// A neighbour that may open a BGP session.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Neighbour {
+    /// Its address.
     pub address: IpAddr,
     /// Its AS; any, if it is not given.
     pub remote_as: Option<u32>,
@@ -170,22 +231,24 @@ pub struct Neighbour {
     pub hold: Time,
 }
 
+/// The kernel's forwarding tables.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Kernel {
     /// Its name in answers and logs; by default that of its kind.
-    pub name: Option<Spanned<String>>,
+    pub(crate) name: Option<Spanned<String>>,
     /// The table that it feeds; by default called as the source.
     pub table: Option<String>,
     /// Bytes of the socket's receive buffer.
     pub buffer: Option<usize>,
 }
 
+/// RIS Live's lines, from a path or a server.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Ris {
     /// Its name in answers and logs; by default that of its kind.
-    pub name: Option<Spanned<String>>,
+    pub(crate) name: Option<Spanned<String>>,
     /// The table that it feeds; by default called as the source.
     pub table: Option<String>,
     /// A pipe, a file, or - for standard input.
@@ -197,11 +260,12 @@ pub struct Ris {
     pub hold: Time,
 }
 
+/// A folder of MRT files.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Mrt {
     /// Its name in answers and logs; by default that of its kind.
-    pub name: Option<Spanned<String>>,
+    pub(crate) name: Option<Spanned<String>>,
     /// The table that it feeds; by default called as the source.
     pub table: Option<String>,
     /// The folder in which files appear.
@@ -215,8 +279,8 @@ fn http_address() -> Spanned<SocketAddr> {
     in_no_file(SocketAddr::from(([127, 0, 0, 1], 8080)))
 }
 
-/// An address that a flag gives, or nobody.
-pub fn in_no_file(address: SocketAddr) -> Spanned<SocketAddr> {
+/// An address that is not in the file.
+fn in_no_file(address: SocketAddr) -> Spanned<SocketAddr> {
     Spanned::new(0..0, address)
 }
 
@@ -243,6 +307,18 @@ fn quiet() -> Time {
 }
 fn hold_time() -> Time {
     time("90s")
+}
+
+impl Http {
+    /// The address and port where requests are answered.
+    pub fn address(&self) -> SocketAddr {
+        *self.listen.get_ref()
+    }
+
+    /// Sets the address and port where requests are answered.
+    pub fn listen_on(&mut self, address: SocketAddr) {
+        self.listen = in_no_file(address);
+    }
 }
 
 impl Stream {
@@ -286,15 +362,22 @@ impl Neighbour {
     }
 }
 
+impl Kernel {
+    /// The tables, through a socket with a receive buffer of so many bytes.
+    pub fn with_buffer(buffer: Option<usize>) -> Self {
+        Self { buffer, ..Self::default() }
+    }
+}
+
 impl Ris {
-    /// What this path gives.
+    /// The lines of this path.
     pub fn of(path: PathBuf) -> Self {
         Self { name: None, table: None, path: Some(path), connect: None, hold: hold() }
     }
 }
 
 impl Mrt {
-    /// What appears in this folder.
+    /// The files that appear in this folder.
     pub fn of(folder: PathBuf) -> Self {
         Self { name: None, table: None, folder }
     }

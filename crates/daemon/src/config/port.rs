@@ -2,34 +2,33 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use fibula_ingest::netlink::{Interface, InterfaceAddress, LinkMessage, Neighbour, NeighbourState};
 use fibula_router::control::PortLink;
 use serde::Deserialize;
 
-use super::kind::Kind;
+use super::{PortKind, PortProblem};
 
 /// A MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mac(pub [u8; 6]);
 
 impl FromStr for Mac {
-    type Err = String;
+    type Err = PortProblem;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, PortProblem> {
         let mut mac = [0; 6];
         let mut parts = text.split(':');
         for byte in &mut mac {
             let part = parts.next().filter(|part| part.len() == 2);
             let part = part.and_then(|part| u8::from_str_radix(part, 16).ok());
-            *byte =
-                part.ok_or_else(|| format!("{text:?} is not a MAC address: 02:00:00:00:00:01"))?;
+            *byte = part.ok_or_else(|| PortProblem::NoMac(text.to_owned()))?;
         }
         match parts.next() {
-            Some(_) => Err(format!("{text:?} is longer than a MAC address")),
-            None if mac[0] & 1 != 0 => Err(format!("{text} is the address of a group")),
+            Some(_) => Err(PortProblem::LongMac(text.to_owned())),
+            None if mac[0] & 1 != 0 => Err(PortProblem::GroupMac(text.to_owned())),
             None => Ok(Self(mac)),
         }
     }
@@ -40,10 +39,10 @@ impl FromStr for Mac {
 pub struct Subnet(IpAddr, u8);
 
 impl FromStr for Subnet {
-    type Err = String;
+    type Err = PortProblem;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text:?} is not an address with a prefix length: 192.0.2.1/24");
+    fn from_str(text: &str) -> Result<Self, PortProblem> {
+        let bad = || PortProblem::NoSubnet(text.to_owned());
         let (address, len) = text.split_once('/').ok_or_else(bad)?;
         let address: IpAddr = address.parse().map_err(|_| bad())?;
         let len: u8 = len.parse().map_err(|_| bad())?;
@@ -61,14 +60,14 @@ macro_rules! from_text {
         }
     )*};
 }
-from_text!(Kind, Mac, Subnet);
+from_text!(PortKind, Mac, Subnet);
 
 /// A port with the interface, addresses and neighbours of its link. Ports of the system take these from the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PortConfig {
     /// What it is.
-    pub port: Kind,
+    pub port: PortKind,
     /// The index that routes call its interface by.
     pub interface: Option<u32>,
     /// The router's MAC address there.
@@ -90,14 +89,9 @@ pub struct PortConfig {
     pub vrf: Option<String>,
 }
 
-impl FromStr for PortConfig {
-    type Err = String;
-
-    /// `pcap:in.pcap:out.pcap,address=192.0.2.1/24,neighbour=192.0.2.9=02:00:00:00:00:09`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.split(',');
-        let port = parts.next().unwrap_or_default().parse()?;
-        let mut config = Self {
+impl From<PortKind> for PortConfig {
+    fn from(port: PortKind) -> Self {
+        Self {
             port,
             interface: None,
             mac: None,
@@ -107,42 +101,29 @@ impl FromStr for PortConfig {
             times: false,
             queues: None,
             vrf: None,
-        };
+        }
+    }
+}
+
+impl FromStr for PortConfig {
+    type Err = PortProblem;
+
+    /// `pcap:in.pcap:out.pcap,address=192.0.2.1/24,neighbour=192.0.2.9=02:00:00:00:00:09`.
+    fn from_str(text: &str) -> Result<Self, PortProblem> {
+        let mut parts = text.split(',');
+        let mut config = Self::from(parts.next().unwrap_or_default().parse::<PortKind>()?);
         for part in parts {
-            let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            let number = || value.parse().map_err(|_| format!("{key}={value:?} is no number"));
-            match key {
-                "interface" => config.interface = Some(number()?),
-                "mtu" => config.mtu = Some(number()?),
-                "queues" => {
-                    let count = value.parse().map_err(|_| format!("queues={value:?} is no number"));
-                    config.queues = Some(count?);
-                }
-                "mac" => config.mac = Some(value.parse()?),
-                "address" => config.addresses.push(value.parse()?),
-                "neighbour" => {
-                    let bad = || format!("neighbour={value:?} is not ADDRESS=MAC");
-                    let (address, mac) = value.split_once('=').ok_or_else(bad)?;
-                    let address = address.parse().map_err(|_| bad())?;
-                    config.neighbours.insert(address, mac.parse()?);
-                }
-                "times" => config.times = true,
-                "vrf" => config.vrf = Some(value.to_owned()),
-                // A device of DPDK has arguments of its own.
-                _ if let Kind::Dpdk(device) = &mut config.port => {
-                    device.push(',');
-                    device.push_str(part);
-                }
-                _ => {
-                    return Err(format!(
-                        "{key:?} is not a setting of a port: interface, mac, mtu, address, neighbour, times, queues, vrf"
-                    ));
-                }
-            }
+            config.set(part)?;
         }
         config.check()?;
         Ok(config)
     }
+}
+
+/// The number that a setting has as its value.
+fn number<T: FromStr>(key: &str, value: &str) -> Result<T, PortProblem> {
+    let bad = |_| PortProblem::NoNumber { key: key.to_owned(), value: value.to_owned() };
+    value.parse().map_err(bad)
 }
 
 /// The longest IP packet of a port without an interface, unless one is given.
@@ -152,54 +133,81 @@ const MTU: u32 = 1500;
 const NO_INTERFACE: u32 = 0x4000_0000;
 
 impl PortConfig {
-    /// What does not fit together.
-    pub fn check(&self) -> Result<(), String> {
-        let port = &self.port;
-        if port.is_of_system()
-            && (self.interface.is_some() || self.mac.is_some() || self.mtu.is_some())
-        {
-            return Err(format!("{port}: interface, mac and mtu are those of the system"));
-        }
-        if matches!(port, Kind::Tap(_)) && (self.mac.is_some() || self.mtu.is_some()) {
-            return Err(format!("{port}: mac and mtu are those of the device"));
-        }
-        if self.mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) {
-            return Err(format!("{port}: an MTU is from 68 to 65535"));
-        }
-        if self.interface.is_some_and(|index| index == 0 || index >= NO_INTERFACE) {
-            return Err(format!("{port}: an interface's index is from 1 to {}", NO_INTERFACE - 1));
-        }
-        if matches!(port, Kind::Pcap { input: Some(input), output: Some(output) } if input == output)
-        {
-            return Err(format!("{port}: it would overwrite the capture that it reads"));
-        }
-        if self.times && !matches!(port, Kind::Pcap { input: Some(_), .. }) {
-            return Err(format!("{port}: times is for a capture that is read"));
-        }
-        if self.queues.is_some()
-            && !matches!(port, Kind::AfPacket(_) | Kind::Tap(_) | Kind::Dpdk(_))
-        {
-            return Err(format!(
-                "{port}: queues is for afpacket, tap and dpdk; afxdp and xdp have those of their interface"
-            ));
-        }
-        if self.vrf.is_some() && matches!(port, Kind::Xdp(_)) {
-            return Err(format!(
-                "{port}: vrf is not for xdp, whose programs have the router's table; take afxdp"
-            ));
-        }
-        if self.queues.is_some_and(|queues| !(1..=64).contains(&queues)) {
-            return Err(format!("{port}: it has from 1 to 64 queues"));
+    /// Takes a setting of a command line: `mtu=1500`.
+    fn set(&mut self, setting: &str) -> Result<(), PortProblem> {
+        let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+        match key {
+            "interface" => self.interface = Some(number(key, value)?),
+            "mtu" => self.mtu = Some(number(key, value)?),
+            "queues" => self.queues = Some(number(key, value)?),
+            "mac" => self.mac = Some(value.parse()?),
+            "address" => self.addresses.push(value.parse()?),
+            "neighbour" => {
+                let bad = || PortProblem::NoNeighbour(value.to_owned());
+                let (address, mac) = value.split_once('=').ok_or_else(bad)?;
+                let address = address.parse().map_err(|_| bad())?;
+                self.neighbours.insert(address, mac.parse()?);
+            }
+            "times" => self.times = true,
+            "vrf" => self.vrf = Some(value.to_owned()),
+            // A device of DPDK has arguments of its own.
+            _ if let PortKind::Dpdk(device) = &mut self.port => {
+                device.push(',');
+                device.push_str(setting);
+            }
+            _ => return Err(PortProblem::UnknownSetting(key.to_owned())),
         }
         Ok(())
     }
 
-    /// Why they cannot be ports of one router: two of one interface, or files that one writes and another uses.
-    pub fn collide(&self, other: &Self) -> Option<String> {
+    /// Whether the settings fit the kind of port, and are in their ranges.
+    pub(super) fn check(&self) -> Result<(), PortProblem> {
+        let Self { port, interface, mac, mtu, queues, .. } = self;
+        let bad = |what| Err(PortProblem::Setting { port: port.clone(), what });
+        match port {
+            port if port.is_of_system()
+                && (interface.is_some() || mac.is_some() || mtu.is_some()) =>
+            {
+                bad("interface, mac and mtu are those of the system")
+            }
+            PortKind::Tap(_) if mac.is_some() || mtu.is_some() => {
+                bad("mac and mtu are those of the device")
+            }
+            _ if mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) => {
+                bad("an MTU is from 68 to 65535")
+            }
+            _ if interface.is_some_and(|index| index == 0 || index >= NO_INTERFACE) => {
+                bad("an interface's index is from 1 to 1073741823")
+            }
+            PortKind::Pcap { input: Some(input), output: Some(output) } if input == output => {
+                bad("it would overwrite the capture that it reads")
+            }
+            _ if self.times && !matches!(port, PortKind::Pcap { input: Some(_), .. }) => {
+                bad("times is for a capture that is read")
+            }
+            PortKind::Memory | PortKind::Pcap { .. } | PortKind::AfXdp(_) | PortKind::Xdp(_)
+                if queues.is_some() =>
+            {
+                bad(
+                    "queues is for afpacket, tap and dpdk; afxdp and xdp have those of their interface",
+                )
+            }
+            PortKind::Xdp(_) if self.vrf.is_some() => {
+                bad("vrf is not for xdp, whose programs have the router's table; take afxdp")
+            }
+            _ if queues.is_some_and(|queues| !(1..=64).contains(&queues)) => {
+                bad("it has from 1 to 64 queues")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether both can be ports of one router: not two of one interface, nor files that one writes and another uses.
+    pub(super) fn check_beside(&self, other: &Self) -> Result<(), PortProblem> {
         let (a, b) = (&self.port, &other.port);
-        let both = |what: &str| Some(format!("ports {a} and {b} {what}"));
-        if a == b && *a != Kind::Memory {
-            return Some(format!("--port {a} occurs twice"));
+        let both = |what| Err(PortProblem::Both { one: a.clone(), other: b.clone(), what });
+        if a == b && *a != PortKind::Memory {
+            return Err(PortProblem::Twice(a.clone()));
         }
         if a.device().is_some() && a.device() == b.device() {
             return both("are on the same interface: leave one of them out");
@@ -207,40 +215,38 @@ impl PortConfig {
         if self.interface.is_some() && self.interface == other.interface {
             return both("have the same interface: routes name one of them, give each its own");
         }
-        match (a, b) {
-            (Kind::Pcap { output: Some(a), .. }, Kind::Pcap { output: Some(b), .. }) if a == b => {
-                both("write the same file")
-            }
-            (Kind::Pcap { output: Some(out), .. }, Kind::Pcap { input: Some(from), .. })
-            | (Kind::Pcap { input: Some(from), .. }, Kind::Pcap { output: Some(out), .. })
-                if out == from =>
-            {
-                both("use the same file, which one of them overwrites")
-            }
-            _ => None,
+        let PortKind::Pcap { input: in_a, output: out_a } = a else { return Ok(()) };
+        let PortKind::Pcap { input: in_b, output: out_b } = b else { return Ok(()) };
+        let is_same = |a: &Option<PathBuf>, b: &Option<PathBuf>| a.is_some() && a == b;
+        if is_same(out_a, out_b) {
+            return both("write the same file");
+        }
+        match is_same(out_a, in_b) || is_same(in_a, out_b) {
+            true => both("use the same file, which one of them overwrites"),
+            false => Ok(()),
         }
     }
 
     /// The router's MAC address at a port without an interface.
-    pub fn mac(&self, number: usize) -> [u8; 6] {
+    pub(crate) fn mac(&self, number: usize) -> [u8; 6] {
         self.mac.map_or([2, 0, 0, 0, 0, number as u8 + 1], |Mac(mac)| mac)
     }
 
     /// The longest IP packet of a port without an interface.
-    pub fn mtu(&self) -> u32 {
+    pub(crate) fn mtu(&self) -> u32 {
         self.mtu.unwrap_or(MTU)
     }
 
     /// The index of its interface; `known` is the system's.
-    pub fn interface(&self, number: usize, known: u32) -> u32 {
+    pub(crate) fn interface(&self, number: usize, known: u32) -> u32 {
         match self.port.is_of_system() {
             true => known,
             false => self.interface.unwrap_or(NO_INTERFACE + number as u32),
         }
     }
 
-    /// What the control has to know of it, besides what the system says.
-    pub fn messages(&self, link: &PortLink) -> Vec<LinkMessage> {
+    /// What the control has to know of it besides what the system reports.
+    pub(crate) fn messages(&self, link: &PortLink) -> Vec<LinkMessage> {
         let PortLink { name, interface: index, mac, mtu } = link.clone();
         let mut messages = Vec::new();
         if !self.port.is_of_system() {
@@ -268,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_named_and_said() {
+    fn ports_are_named() {
         let text = "pcap:in.pcap:out.pcap,interface=7,address=192.0.2.1/24,neighbour=192.0.2.9=02:00:00:00:00:09";
         let port: PortConfig = text.parse().unwrap();
         assert_eq!(port.port.to_string(), "pcap:in.pcap:out.pcap");
@@ -322,7 +328,7 @@ mod tests {
             ("pcap:a.pcap:a.pcap", "overwrite the capture that it reads"),
             ("afxdp:a-name-that-is-too-long", "longer"),
         ] {
-            let error = text.parse::<PortConfig>().unwrap_err();
+            let error = text.parse::<PortConfig>().unwrap_err().to_string();
             assert!(error.contains(what), "{text}: {error}");
         }
     }
@@ -331,8 +337,9 @@ mod tests {
     fn ports_that_are_not_for_one_router_are_named() {
         let collide = |a: &str, b: &str| {
             let [a, b]: [PortConfig; 2] = [a, b].map(|text| text.parse().unwrap());
-            assert_eq!(a.collide(&b).is_some(), b.collide(&a).is_some());
-            a.collide(&b).unwrap_or_default()
+            let problem = a.check_beside(&b).err();
+            assert_eq!(problem.is_some(), b.check_beside(&a).is_err());
+            problem.map_or(String::new(), |problem| problem.to_string())
         };
         for (a, b, what) in [
             ("tap:t", "tap:t", "--port tap:t occurs twice"),

@@ -1,0 +1,201 @@
+//! What a configuration has to satisfy.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+
+use super::text::{self, Text};
+use super::{
+    Bgp, Checkpoint, ConfigError, Http, Problem, Ris, ServeConfig, Source, SourceConfig,
+    SourceProblem,
+};
+
+/// A problem, and where it is in the file, if it is there.
+pub(super) struct Fault {
+    at: Option<Range<usize>>,
+    problem: Problem,
+}
+
+impl From<Problem> for Fault {
+    fn from(problem: Problem) -> Self {
+        Self { at: None, problem }
+    }
+}
+
+impl ServeConfig {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// With the file, the line and what is wrong there.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        Self::parse(&text::read(path)?, &path.display().to_string())
+    }
+
+    /// The configuration in the text of a file with this name.
+    ///
+    /// # Errors
+    /// As [`ServeConfig::read`].
+    pub fn parse(text: &str, name: &str) -> Result<Self, ConfigError> {
+        let text = Text { text, name, page: "docs/serve.md" };
+        text.parse::<Self>()?.checked_in(&text)
+    }
+
+    /// Checks the whole, for errors with the lines of the file that it was read from.
+    pub(super) fn checked_in(self, text: &Text<'_>) -> Result<Self, ConfigError> {
+        match self.check() {
+            Ok(()) => Ok(self),
+            Err(Fault { at, problem }) => Err(text.error(at, problem)),
+        }
+    }
+
+    /// Checks the whole, with what a program added to the file.
+    ///
+    /// # Errors
+    /// With what is wrong.
+    pub fn checked(self) -> Result<Self, ConfigError> {
+        match self.check() {
+            Ok(()) => Ok(self),
+            Err(Fault { problem, .. }) => Err(problem.into()),
+        }
+    }
+
+    /// The sources, in the order of the kinds and of the file.
+    pub fn sources(&self) -> Vec<Source> {
+        self.spanned().into_iter().map(|(source, _)| source).collect()
+    }
+
+    fn spanned(&self) -> Vec<(Source, Option<Range<usize>>)> {
+        let mut all = Vec::new();
+        macro_rules! add {
+            ($($list:ident $kind:ident),*) => {$(
+                for one in &self.$list {
+                    let mut one = one.clone();
+                    let span = one.name.as_ref().map(Spanned::span);
+                    let name = one.name.take().map(Spanned::into_inner);
+                    let name = name.unwrap_or_else(|| stringify!($list).to_owned());
+                    let table = one.table.take().unwrap_or_else(|| name.clone());
+                    all.push((Source { name, table, config: SourceConfig::$kind(one) }, span));
+                }
+            )*};
+        }
+        add!(fpm Fpm, bmp Bmp, bgp Bgp, kernel Kernel, ris Ris, mrt Mrt);
+        all
+    }
+
+    /// The keys whose values differ from those of a server that runs, and that take effect only after a restart.
+    pub(crate) fn restarts(&self, running: &Self) -> Vec<&'static str> {
+        let http = |config: &Self| config.http.clone().unwrap_or_default();
+        let (new, old) = (&self.tables, &running.tables);
+        let (limits, before) = (&self.limits, &running.limits);
+        let differ = [
+            ("http", http(self) != http(running)),
+            ("checkpoint", self.checkpoint != running.checkpoint),
+            ("tables.engine", new.engine != old.engine),
+            ("tables.bucket", new.bucket != old.bucket),
+            ("tables.history", new.history != old.history),
+            ("limits.peer-routes", limits.peer_routes != before.peer_routes),
+            ("limits.routes", limits.routes != before.routes),
+            ("limits.tables", limits.tables != before.tables),
+        ];
+        differ.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        let (mut names, mut addresses) = (HashSet::new(), HashMap::new());
+        for (source, at) in self.spanned() {
+            let checked = check_source(&source, &mut names, &mut addresses);
+            checked.map_err(|problem| Fault { at, problem })?;
+        }
+        if let Some(http) = &self.http {
+            check_http(http, &addresses)?;
+        }
+        match self.tables.engine.is_empty() {
+            true => Err(Problem::NoEngine.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+fn check_http(http: &Http, addresses: &HashMap<SocketAddr, String>) -> Result<(), Fault> {
+    if let Some(name) = addresses.get(&http.address()) {
+        // It is not in the file if it is the default, or a flag's.
+        let at = Some(http.listen.span()).filter(|at| !at.is_empty());
+        let (one, other, address) = (name.clone(), "http".to_owned(), http.address());
+        return Err(Fault { at, problem: Problem::SameAddress { one, other, address } });
+    }
+    match http.tls_certificate.is_some() != http.tls_key.is_some() {
+        true => Err(Problem::HalfOfTls.into()),
+        false => Ok(()),
+    }
+}
+
+/// What a source has to satisfy beside those before it.
+fn check_source(
+    source: &Source,
+    names: &mut HashSet<String>,
+    addresses: &mut HashMap<SocketAddr, String>,
+) -> Result<(), Problem> {
+    let Source { name, table, config } = source;
+    let bad = |name: &str, what| Err(Problem::Name { name: name.to_owned(), what });
+    for text in [name, table] {
+        if text.is_empty() || text.contains(|c: char| c.is_control() || c == '/') {
+            return bad(text, "it is empty, or has / or control characters");
+        }
+    }
+    if name.contains(char::is_whitespace) {
+        return bad(name, "it has white space in it");
+    }
+    if !names.insert(name.clone()) {
+        return Err(Problem::SameName(name.clone()));
+    }
+    if let Some(address) = config.listens().filter(|address| address.port() != 0)
+        && let Some(other) = addresses.insert(address, name.clone())
+    {
+        return Err(Problem::SameAddress { one: name.clone(), other, address });
+    }
+    check_settings(config).map_err(|problem| Problem::Source { name: name.clone(), problem })
+}
+
+/// What a single source has to satisfy.
+fn check_settings(config: &SourceConfig) -> Result<(), SourceProblem> {
+    match config {
+        SourceConfig::Ris(Ris { path, connect, .. }) if path.is_some() == connect.is_some() => {
+            Err(SourceProblem::PathOrAddress)
+        }
+        SourceConfig::Bgp(bgp) => check_bgp(bgp),
+        _ => Ok(()),
+    }
+}
+
+fn check_bgp(bgp: &Bgp) -> Result<(), SourceProblem> {
+    let hold_time = bgp.hold_time.0;
+    if (1..3000).contains(&hold_time.as_millis()) || hold_time.as_secs() > 65_535 {
+        return Err(SourceProblem::HoldTime);
+    }
+    if bgp.local_as == 0 || bgp.router_id.is_unspecified() {
+        return Err(SourceProblem::NoIdentity);
+    }
+    if bgp.neighbour.is_empty() {
+        return Err(SourceProblem::NoNeighbour);
+    }
+    let mut known = HashSet::new();
+    match bgp.neighbour.iter().find(|neighbour| !known.insert(neighbour.address)) {
+        Some(twice) => Err(SourceProblem::SameNeighbour(twice.address)),
+        None => Ok(()),
+    }
+}
+
+impl Checkpoint {
+    /// Checks that the file's folder exists: better now than when the first checkpoint is due.
+    pub(crate) fn check_folder(&self) -> Result<(), Problem> {
+        match self.file.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+                Err(Problem::NoFolder { file: self.file.clone(), folder: folder.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+}

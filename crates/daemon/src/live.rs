@@ -1,0 +1,64 @@
+//! The live table of a configuration: from its checkpoint, or empty.
+
+use std::path::Path;
+use std::time::Instant;
+
+use fibula_feeds::Positions;
+use fibula_fib::FibOptions;
+use fibula_rib::{Event, Limits, Live, LiveOptions, Pacing, Preference, Rib};
+use tracing::{debug, error, info, warn};
+
+use crate::DaemonError;
+use crate::config::ServeConfig;
+
+/// Starts the table of the checkpoint, or an empty one, and says how far the folders of its sources have come.
+pub fn start(config: &ServeConfig, fib: &FibOptions) -> Result<(Live, Positions), DaemonError> {
+    let (rib, positions) = open(config)?;
+    let options = LiveOptions {
+        pacing: Pacing { bucket: config.tables.bucket.0, ..Pacing::default() },
+        history: config.tables.history,
+        tables: config.limits.tables,
+        ..LiveOptions::default()
+    };
+    let engines = fib.clone().engines(config.tables.engine.iter().map(String::as_str));
+    let mut vrfs: Vec<_> = rib.vrfs().collect();
+    if !vrfs.contains(&0) {
+        vrfs.insert(0, 0);
+    }
+    vrfs.truncate(config.limits.tables);
+    Ok((Live::start(rib, &vrfs, engines, options, log)?, positions))
+}
+
+fn log(event: Event) {
+    match event {
+        Event::Engine { .. } => debug!("{event}"),
+        Event::Difference { .. } | Event::Failed { .. } => error!("{event}"),
+        _ => warn!("{event}"),
+    }
+}
+
+fn open(config: &ServeConfig) -> Result<(Rib, Positions), DaemonError> {
+    if let Some(checkpoint) = &config.checkpoint {
+        checkpoint.check_folder()?;
+    }
+    let file = config.checkpoint.as_ref().map(|checkpoint| &*checkpoint.file);
+    let (mut rib, positions) = match file.filter(|file| file.exists()) {
+        Some(file) => restored(file)?,
+        None => (Rib::default(), Positions::default()),
+    };
+    rib.set_limits(Limits { peer_paths: config.limits.peer_routes, paths: config.limits.routes });
+    if let Some(first) = config.sources().first() {
+        // A checkpoint has this one as its table, and keeps it.
+        rib.name_global(&first.table);
+    }
+    Ok((rib, positions))
+}
+
+fn restored(file: &Path) -> Result<(Rib, Positions), DaemonError> {
+    let began = Instant::now();
+    let restored = Rib::open(file, Preference::default()).map_err(DaemonError::Checkpoint)?;
+    let paths = restored.rib.peers().len();
+    let (file, time) = (file.display(), began.elapsed());
+    info!(%file, peers = paths, "continues from {file}, read in {time:.1?}");
+    Ok((restored.rib, Positions::read(&restored.position)))
+}

@@ -1,0 +1,34 @@
+//! How a program speaks to what it runs.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Something that a running value is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Read the configuration again (SIGHUP). If something is wrong with it, nothing changes, and the log says why.
+    Reload,
+    /// End (SIGTERM): within a second, in order.
+    Stop,
+}
+
+/// Notifies a running value from another thread. Clones are for the same value.
+#[derive(Clone)]
+pub struct Handle(Arc<dyn Fn(Notice) + Send + Sync>);
+
+impl Handle {
+    pub(crate) fn new(obey: impl Fn(Notice) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(obey))
+    }
+
+    /// Notifies it. A reload is over on return; a value that has ended ignores notices.
+    pub fn notify(&self, notice: Notice) {
+        (self.0)(notice);
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,248 @@
+//! A server that follows routing daemons and answers over HTTP, as a value.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fibula_feeds::Board;
+use fibula_fib::FibOptions;
+use fibula_rib::Live;
+use fibula_server::{Server, ServerOptions, TlsFiles};
+use tracing::{error, info, warn};
+
+use crate::config::{ConfigError, Http, ServeConfig};
+use crate::feeds::{self, Feeds};
+use crate::secret::first_line;
+use crate::{DaemonError, Handle, Notice, live, sources};
+
+/// Reads the configuration again.
+type Reread = dyn Fn() -> Result<ServeConfig, ConfigError> + Send + Sync;
+
+/// The options of a server.
+pub struct ServeOptions {
+    config: ServeConfig,
+    fib: FibOptions,
+    reread: Option<Box<Reread>>,
+}
+
+impl ServeOptions {
+    /// A server with this configuration.
+    pub fn new(config: ServeConfig) -> Self {
+        Self { config, fib: FibOptions::default(), reread: None }
+    }
+
+    /// The options of its tables. The configuration has the names of the engines.
+    #[must_use]
+    pub fn tables(self, fib: FibOptions) -> Self {
+        Self { fib, ..self }
+    }
+
+    /// Calls `reread` for the configuration at [`Notice::Reload`]. Without it, such notices are ignored.
+    #[must_use]
+    pub fn rereading(
+        self,
+        reread: impl Fn() -> Result<ServeConfig, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { reread: Some(Box::new(reread)), ..self }
+    }
+}
+
+/// A server that runs. Dropping it stops it.
+pub struct Serve {
+    shared: Arc<Shared>,
+    feeds: Feeds,
+    server: Server,
+    live: Arc<Live>,
+    board: Arc<Board>,
+    ended: Receiver<()>,
+}
+
+/// What notices need.
+struct Shared {
+    /// The configuration of the start.
+    config: ServeConfig,
+    reread: Option<Box<Reread>>,
+    feeds: fibula_feeds::net::Handle,
+    end: Mutex<Sender<()>>,
+}
+
+/// The end of a server.
+pub struct ServeEnd {
+    /// How many checkpoints were written.
+    pub checkpoints: u64,
+    /// The table. A process that ends can forget it: to free a million routes piece by piece takes tenths of a second.
+    pub live: Arc<Live>,
+}
+
+/// The result of a reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reloaded {
+    /// The keys that changed and take effect only after a restart.
+    pub restarts: Vec<&'static str>,
+}
+
+impl Serve {
+    /// Opens the table and the sources, and starts to follow and to answer.
+    ///
+    /// # Errors
+    /// If the configuration or a file that it names is wrong, an address cannot be listened on, no engine can hold the
+    /// table of the checkpoint, or the system has no threads.
+    pub fn start(options: ServeOptions) -> Result<Self, DaemonError> {
+        let ServeOptions { config, fib, reread } = options;
+        let server = server_options(&config)?;
+        let (live, positions) = live::start(&config, &fib)?;
+        let (live, board) = (Arc::new(live), Arc::new(Board::default()));
+        let feeds = feeds::open(&config, &board, positions)?;
+        let server = Server::start(Arc::clone(&live), Arc::clone(&board), server)?;
+        let (end, ended) = mpsc::channel();
+        let fed = end.clone();
+        let feeds = feeds.start(&config, &live, move || {
+            // Nobody waits if the value was dropped.
+            let _ = fed.send(());
+        })?;
+        let (end, handle) = (Mutex::new(end), feeds.handle());
+        let shared = Arc::new(Shared { config, reread, feeds: handle, end });
+        Ok(Self { shared, feeds, server, live, board, ended })
+    }
+
+    /// Checks what [`Serve::start`] reads and a configuration only names: secrets, certificates, the checkpoint's folder.
+    ///
+    /// # Errors
+    /// As [`Serve::start`].
+    pub fn check(config: &ServeConfig) -> Result<(), DaemonError> {
+        sources::all(config, |_| None)?;
+        if let Some(checkpoint) = &config.checkpoint {
+            checkpoint.check_folder()?;
+        }
+        if let Some(tls) = server_options(config)?.tls {
+            tls.check()?;
+        }
+        Ok(())
+    }
+
+    /// The addresses where it answers, with the ports that the system chose for port 0.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.server.addresses()
+    }
+
+    /// The live table.
+    pub fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
+    /// The states of the sources.
+    pub fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// Notifies the server from another thread.
+    pub fn handle(&self) -> Handle {
+        let shared = Arc::clone(&self.shared);
+        Handle::new(move |notice| shared.obey(notice))
+    }
+
+    /// Notifies the server.
+    pub fn notify(&self, notice: Notice) {
+        self.shared.obey(notice);
+    }
+
+    /// Replaces the sources by those of this configuration. Sources whose settings are unchanged continue with their
+    /// connections.
+    ///
+    /// # Errors
+    /// If a source cannot be run, or the feeds have ended. Then nothing changes.
+    pub fn reload(&self, config: &ServeConfig) -> Result<Reloaded, DaemonError> {
+        self.shared.reload(config)
+    }
+
+    /// Waits until the server is [stopped](Notice::Stop) or its feeds end, and ends it.
+    ///
+    /// # Errors
+    /// If the feeds ended with an error, or the last checkpoint cannot be written.
+    pub fn wait(self) -> Result<ServeEnd, DaemonError> {
+        // It cannot fail: the shared part has a sender.
+        let _ = self.ended.recv();
+        self.shared.feeds.stop();
+        self.server.stop();
+        let checkpoints = self.feeds.stop()?;
+        info!(checkpoints, "ended");
+        Ok(ServeEnd { checkpoints, live: self.live })
+    }
+
+    /// Stops the server, and waits for its end.
+    ///
+    /// # Errors
+    /// As [`Serve::wait`].
+    pub fn stop(self) -> Result<ServeEnd, DaemonError> {
+        self.notify(Notice::Stop);
+        self.wait()
+    }
+}
+
+impl Shared {
+    fn obey(&self, notice: Notice) {
+        match (notice, &self.reread) {
+            (Notice::Stop, _) => {
+                // It may have ended already.
+                let _ = self.end.lock().unwrap_or_else(PoisonError::into_inner).send(());
+            }
+            (Notice::Reload, None) => {}
+            (Notice::Reload, Some(reread)) => {
+                let reloaded = reread().map_err(DaemonError::from);
+                match reloaded.and_then(|config| self.reload(&config)) {
+                    Ok(Reloaded { restarts }) => {
+                        info!("configured again");
+                        if !restarts.is_empty() {
+                            let keys = restarts.join(", ");
+                            warn!("changed, and used after a restart alone: {keys}");
+                        }
+                    }
+                    Err(DaemonError::Refused(all)) => {
+                        all.iter().for_each(|one| error!("the configuration is as it was: {one}"));
+                    }
+                    Err(failed) => error!("the configuration is as it was: {failed}"),
+                }
+            }
+        }
+    }
+
+    fn reload(&self, config: &ServeConfig) -> Result<Reloaded, DaemonError> {
+        let sources = sources::all(config, |_| None)?;
+        let restarts = config.restarts(&self.config);
+        match self.feeds.reload(sources) {
+            Ok(refused) if refused.is_empty() => Ok(Reloaded { restarts }),
+            Ok(refused) => Err(DaemonError::Refused(refused)),
+            Err(_) => Err(DaemonError::Ended),
+        }
+    }
+}
+
+impl fmt::Debug for Serve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Serve").field("addresses", &self.addresses()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ServeEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServeEnd").field("checkpoints", &self.checkpoints).finish_non_exhaustive()
+    }
+}
+
+/// The options of the server, with the files that they need read.
+pub(crate) fn server_options(config: &ServeConfig) -> Result<ServerOptions, ConfigError> {
+    let http = config.http.clone().unwrap_or_default();
+    let Http { listen, tls_certificate, tls_key, token_file, hosts, threads, lag, .. } = http;
+    let mut options = ServerOptions::default();
+    options.listen = vec![listen.into_inner()];
+    options.tls =
+        tls_certificate.zip(tls_key).map(|(certificates, key)| TlsFiles { certificates, key });
+    options.token = token_file.as_deref().map(|file| first_line("token-file", file)).transpose()?;
+    options.hosts = hosts;
+    options.threads = threads;
+    options.longest_lag = lag.0;
+    options.limits.connections = http.connections;
+    options.limits.body_bytes = http.body_bytes;
+    Ok(options)
+}

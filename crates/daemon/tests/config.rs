@@ -1,0 +1,124 @@
+//! Configurations that are wrong: the file, the line, the problem, and what to do.
+
+use fibula_daemon::config::{ConfigError, Problem, ServeConfig, SourceProblem};
+
+/// A text, the line of the error, and parts of its message and its hint.
+type Case = (&'static str, Option<usize>, &'static str, &'static str);
+
+fn check(cases: &[Case], parse: impl Fn(&str) -> Result<(), ConfigError>) {
+    for (text, line, message, hint) in cases {
+        let error = parse(text).expect_err(text);
+        assert_eq!(error.line(), *line, "{text}: {error}");
+        assert!(error.to_string().contains(message), "{text}: {error}");
+        let hints = error.hint().unwrap_or_default();
+        assert!(hints.contains(hint), "{text}: {hints}");
+        if line.is_some() {
+            assert_eq!(error.file().and_then(|file| file.to_str()), Some("f.toml"), "{text}");
+        }
+    }
+}
+
+const SERVE: &[Case] = &[
+    ("[[fmp]]", Some(1), "unknown field `fmp`", "docs/serve.md"),
+    ("\n[[fpm]]\nlisten = 'x'", Some(3), "write an address with a port", "docs/serve.md"),
+    ("[[kernel]]\n[tables]\nbucket = 10", Some(3), "expected text in quotes", "docs/serve.md"),
+    ("[[kernel]]\n[[kernel]]\nname = 'kernel'", Some(3), "two sources are called kernel", ""),
+    ("[[kernel]]\nname = ''", Some(2), "cannot be a name: it is empty", ""),
+    ("[[kernel]]\nname = 'k'\ntable = 'a/b'", Some(2), "\"a/b\" cannot be a name", ""),
+    ("[[ris]]\nname = 'r'", Some(2), "r: a ris source has either a path or an address", ""),
+    (
+        "[[fpm]]\nlisten = '[::1]:1'\n[http]\nlisten = '[::1]:1'",
+        Some(4),
+        "fpm and http both listen on [::1]:1",
+        "",
+    ),
+    ("[[kernel]]\n[http]\ntls-key = 'k'", None, "tls-certificate and tls-key belong together", ""),
+    ("[[kernel]]\n[tables]\nengine = []", None, "auto takes the one that suits", ""),
+];
+
+#[test]
+fn a_server_s_mistakes_have_their_place() {
+    check(SERVE, |text| ServeConfig::parse(text, "f.toml").map(drop));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = ServeConfig::read("/no/such/file".as_ref()).unwrap_err();
+    assert!(matches!(error.problem(), Problem::Unreadable { setting: "--config", .. }));
+    assert_eq!((error.file(), error.line()), (Some("/no/such/file".as_ref()), None));
+    assert!(error.to_string().starts_with("--config /no/such/file: "), "{error}");
+}
+
+/// A program can tell problems apart without reading messages.
+#[test]
+fn problems_have_types() {
+    let bgp = "[[bgp]]\nlisten = '[::1]:179'\nlocal-as = 1\nrouter-id = '1.1.1.1'\nneighbour = []";
+    let error = ServeConfig::parse(bgp, "f.toml").unwrap_err();
+    let Problem::Source { name, problem } = error.problem() else { panic!("{error:?}") };
+    assert_eq!((&**name, problem), ("bgp", &SourceProblem::NoNeighbour));
+}
+
+#[cfg(target_os = "linux")]
+mod route {
+    use fibula_daemon::config::{PortProblem, RouteConfig, RouteProblem};
+
+    use super::*;
+
+    const ROUTE: &[Case] = &[
+        ("[[port]]\nport = 'x'", Some(2), "\"x\" is not a kind of port", "docs/router.md"),
+        ("[[port]]\nport = 'memory'\ntimes = true", Some(1), "times is for a capture", ""),
+        ("[pipeline]\nshape = '2'", Some(2), "\"2\" is not a shape", ""),
+        ("[[kernel]]", None, "there is no port", "name one or more: --port"),
+        ("[[port]]\nport = 'memory'", None, "nothing to forward packets by", "--fpm, --kernel"),
+        (
+            "router = { table = ['a'] }\n[[kernel]]\n[[port]]\nport = 'memory'",
+            None,
+            "a table that does not change, beside sources",
+            "take either",
+        ),
+        (
+            "router = { vrf = 'fpm/100' }\n[[kernel]]\n[[port]]\nport = 'memory'",
+            None,
+            "no source feeds the table of vrf \"fpm/100\"",
+            "(kernel), with a routing instance behind: kernel/100",
+        ),
+        (
+            "router = { rules = 'r' }\n[[kernel]]\n[[port]]\nport = 'xdp:eth1'",
+            None,
+            "does not know rules",
+            "use afxdp: in place of xdp:",
+        ),
+        (
+            "pipeline = { burst = 0 }\n[[kernel]]\n[[port]]\nport = 'memory'",
+            None,
+            "a burst has 1 to 256 packets",
+            "",
+        ),
+        (
+            "pipeline = { eal = '-m 64' }\n[[kernel]]\n[[port]]\nport = 'memory'",
+            None,
+            "ports of DPDK",
+            "",
+        ),
+        (
+            "[[kernel]]\n[[port]]\nport = 'tap:t'\n[[port]]\nport = 'tap:t'",
+            None,
+            "tap:t occurs twice",
+            "",
+        ),
+    ];
+
+    #[test]
+    fn a_router_s_mistakes_have_their_place() {
+        let parse = |text: &str| RouteConfig::parse(text, "f.toml").and_then(RouteConfig::checked);
+        check(ROUTE, |text| parse(text).map(drop));
+    }
+
+    #[test]
+    fn problems_of_ports_have_types() {
+        let error = "afxdp".parse::<fibula_daemon::config::PortConfig>().unwrap_err();
+        assert_eq!(error, PortProblem::NoInterface("afxdp".to_owned()));
+        let error = RouteConfig::default().checked().unwrap_err();
+        assert!(matches!(error.problem(), Problem::Route(RouteProblem::NoPort)), "{error:?}");
+    }
+}

@@ -1,0 +1,21 @@
+//! Servers and routers in this process, and configurations that are wrong.
+
+mod config;
+#[cfg(target_os = "linux")]
+mod route;
+mod serve;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Waits until something is there; panics after a minute.
+fn until<T>(what: &str, mut there: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(found) = there() {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
