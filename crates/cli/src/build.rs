@@ -130,10 +130,13 @@ fn as_of(args: &Args) -> Result<Outcome, Failure> {
     let (routes4, routes6) = (dated.routes::<u32>(), dated.routes::<u128>());
     let v4 = compile::<u32>(args, routes4)?;
     let v6 = compile::<u128>(args, routes6)?;
-    let mut stages: Vec<(String, Duration)> =
-        loaded.stages.iter().map(|(stage, time)| ((*stage).to_owned(), *time)).collect();
-    stages.push(("compile v4".to_owned(), v4.time));
-    stages.push(("compile v6".to_owned(), v6.time));
+    let stages = [
+        ("read", loaded.reading),
+        ("compare", loaded.comparing),
+        ("compile v4", v4.time),
+        ("compile v6", v6.time),
+    ];
+    let mut stages = stages.map(|(stage, time)| (stage.to_owned(), time)).to_vec();
     let started = Instant::now();
     let written = dated.write(&args.output, &part(&v4), &part(&v6))?;
     stages.push(("write".to_owned(), started.elapsed()));

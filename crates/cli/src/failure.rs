@@ -9,7 +9,7 @@ use fibula_daemon::config::ConfigError;
 use fibula_feeds::FeedError;
 use fibula_ingest::ReadError;
 use fibula_rib::LiveError;
-use fibula_sources::SourceError;
+use fibula_sources::{DatesError, SourceError};
 
 /// How a command that did its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +134,21 @@ impl From<SourceError> for Failure {
             ),
             SourceError::Read(error) => error.into(),
             error => Self::new(error),
+        }
+    }
+}
+
+impl From<DatesError> for Failure {
+    fn from(error: DatesError) -> Self {
+        match error {
+            DatesError::Source(error) => error.into(),
+            error => {
+                let failure = Self::new(&error);
+                match error.hint() {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            }
         }
     }
 }

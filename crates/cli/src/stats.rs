@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
-use fibula_core::{BuildError, Memory, Routes, grouped};
-use fibula_engines::EngineFamily;
+use fibula_core::{Addr, BuildError, Memory, Routes, grouped};
 use fibula_fib::{EngineChoice, Fib, FibFamily, FibOptions, SEARCH};
 use fibula_rib::{DatedSnapshot, Rib};
 use fibula_simd::Isa;
-use fibula_testkit::TableShape;
+use fibula_testkit::{HopShares, TableShape};
 use serde::Serialize;
 
 use crate::as_of;
@@ -322,23 +321,14 @@ fn engine_stats<A: FibFamily>(
     Ok(all)
 }
 
-fn hops<A: EngineFamily>(routes: &Routes<A>) -> HopStats {
-    let mut counts = vec![0usize; routes.hop_count() as usize];
-    for index in routes.iter().filter_map(|route| route.hop.index()) {
-        counts[index as usize] += 1;
-    }
-    counts.retain(|count| *count > 0);
-    counts.sort_unstable_by(|a, b| b.cmp(a));
-    let total = routes.len().max(1) as f64;
-    let top = |n: usize| rounded(counts.iter().take(n).sum::<usize>() as f64 / total);
-    let share = |count: &usize| *count as f64 / total;
-    let entropy: f64 = counts.iter().map(share).map(|p| -p * p.log2()).sum();
+fn hops<A: Addr>(routes: &Routes<A>) -> HopStats {
+    let shares = HopShares::of(routes);
     HopStats {
-        distinct: counts.len(),
-        top1_share: top(1),
-        top10_share: top(10),
-        top100_share: top(100),
-        entropy_bits: rounded(entropy),
+        distinct: shares.distinct(),
+        top1_share: rounded(shares.top(1)),
+        top10_share: rounded(shares.top(10)),
+        top100_share: rounded(shares.top(100)),
+        entropy_bits: rounded(shares.entropy_bits()),
     }
 }
 

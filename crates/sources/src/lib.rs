@@ -14,11 +14,15 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod dates;
+mod dates_error;
 mod embedded;
 mod error;
 mod merge;
 mod source;
 
+pub use dates::{DatedSource, DatedSources, ReadDates, WatchDates};
+pub use dates_error::DatesError;
 pub use embedded::{NAME as EMBEDDED, embedded};
 pub use error::SourceError;
 pub use merge::{
