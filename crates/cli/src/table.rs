@@ -1,122 +1,27 @@
 //! Reads the table that the command line names.
 
 use std::fmt::Display;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use fibula_core::{Family, grouped};
+use fibula_core::grouped;
 use fibula_fib::{Fib, FibError, FibOptions};
 use fibula_ingest::{Damage, Progress, ReadReport};
 use fibula_rib::snapshot::SnapshotErrorKind;
-use fibula_rib::{Moment, PeerChoice, Provenance, Snapshot, SourceRecord, Table, TableDate};
-pub use fibula_sources::DEFAULT_HOPS;
-use fibula_sources::{Merge, Watch};
-use fibula_testkit::fib::{HopModel, synthetic_hops};
+use fibula_rib::{Moment, PeerChoice, Provenance, SourceRecord, Table, TableDate};
+use fibula_sources::Watch;
+pub use fibula_sources::{DEFAULT_HOPS, Loaded};
 
 use crate::failure::Failure;
 use crate::progress::{Bar, note};
 use crate::source::{ReadArgs, Source};
 
-/// A table in memory, with details of how it was read.
-pub struct Loaded {
-    /// The names of the sources.
-    pub name: String,
-    /// The table.
-    pub table: Table,
-    /// The stages of the work, with their durations.
-    pub stages: Vec<(&'static str, Duration)>,
-    /// Number of damaged records, which were skipped.
-    pub damaged: u64,
-    /// The snapshot that the table comes from, if it comes from one.
-    pub snapshot: Option<Arc<Snapshot>>,
-}
-
 /// Reads and merges the sources, in order.
 pub fn load(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
     check_at(sources, read)?;
-    let name = sources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",");
-    let mut loaded = match sources {
-        [(_, Source::Snapshot(path))] if read.takes_all() => from_snapshot(path, read)?,
-        [(_, Source::Embedded)] if read.takes_all() => {
-            let started = Instant::now();
-            let table = fibula_sources::embedded(None)?;
-            Loaded::new(table, vec![("unpack", started.elapsed())])
-        }
-        [(name, Source::Generated(spec))] if read.takes_all() => {
-            let started = Instant::now();
-            let table = fibula_sources::generated(*spec);
-            let mut loaded = Loaded::new(table, vec![("generate", started.elapsed())]);
-            loaded.table.provenance.sources.push(SourceRecord {
-                name: name.clone(),
-                format: "generated".to_owned(),
-                announced: spec.prefixes as u64,
-                ..Default::default()
-            });
-            loaded
-        }
-        sources => merge(sources, read)?,
-    };
-    loaded.name = name;
+    let mut loaded = fibula_sources::load(sources, &read.settings()?, &mut Aloud::of(read))?;
     if let Some(model) = read.synthetic_hops {
         loaded.replace_hops(model);
     }
     Ok(loaded)
-}
-
-/// The seed of synthetic hops. Any value works, as long as it stays the same.
-const HOP_SEED: u64 = 1;
-
-impl Loaded {
-    fn new(table: Table, stages: Vec<(&'static str, Duration)>) -> Self {
-        Self { name: String::new(), table, stages, damaged: 0, snapshot: None }
-    }
-
-    /// Replaces the table's hops by synthetic ones. A snapshot's stored engines hold the old hops, so the snapshot is
-    /// dropped.
-    pub fn replace_hops(&mut self, model: HopModel) {
-        let provenance = std::mem::take(&mut self.table.provenance);
-        self.table = Table::from_routes(
-            synthetic_hops(&self.table.v4, model, HOP_SEED),
-            synthetic_hops(&self.table.v6, model, HOP_SEED),
-        );
-        self.table.provenance = provenance;
-        self.snapshot = None;
-    }
-
-    /// Whether all routes have the same values, so that an engine would have nothing to distinguish.
-    pub fn has_no_values(&self) -> bool {
-        self.table.columns.width() == 0 || self.table.columns.len() <= 1
-    }
-
-    /// The families that have routes.
-    pub fn families(&self) -> Vec<Family> {
-        let (v4, v6) = (!self.table.v4.is_empty(), !self.table.v6.is_empty());
-        [(v4, Family::V4), (v6, Family::V6)]
-            .into_iter()
-            .filter_map(|(has, f)| has.then_some(f))
-            .collect()
-    }
-}
-
-fn from_snapshot(path: &Path, read: &ReadArgs) -> Result<Loaded, Failure> {
-    let started = Instant::now();
-    match Snapshot::open_with(path, read.load) {
-        Ok(snapshot) if read.at.is_none() => {
-            let opened = started.elapsed();
-            let table = fibula_sources::snapshot_table(&snapshot);
-            let stages = vec![("open", opened), ("copy routes", started.elapsed() - opened)];
-            Ok(Loaded { snapshot: Some(Arc::new(snapshot)), ..Loaded::new(table, stages) })
-        }
-        Err(error) if error.kind() != SnapshotErrorKind::Dated => Err(error.into()),
-        _ => {
-            let (table, of_date) = fibula_sources::open_snapshot(path, read.load, read.at)?;
-            if let Some((date, of)) = &of_date {
-                say_date(&path.display(), read.at, date, *of);
-            }
-            Ok(Loaded::new(table, vec![("open", started.elapsed())]))
-        }
-    }
 }
 
 /// Reports which table of a file of several dates was chosen, unless it has exactly the requested date.
@@ -146,29 +51,19 @@ pub fn no_dates() -> Failure {
         .hint("fibula build --as-of writes one")
 }
 
-fn merge(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
-    let started = Instant::now();
-    let mut merge = Merge::new(read.settings()?);
-    for (name, source) in sources {
-        merge.add(name, source, &mut Aloud { at: read.at, ..Aloud::default() })?;
-    }
-    let (read_time, damaged) = (started.elapsed(), merge.damaged());
-    let table = merge.finish()?;
-    say_replaced(&table, read);
-    say_unused_kinds(&table, read);
-    let stages = vec![("read", read_time), ("merge", started.elapsed() - read_time)];
-    Ok(Loaded { damaged, ..Loaded::new(table, stages) })
-}
-
-/// Shows the progress of a file, then its damage.
-#[derive(Default)]
-struct Aloud {
+/// Shows the progress of a file, then its damage; at the end what was replaced.
+struct Aloud<'a> {
     bar: Option<Bar>,
-    /// The time given with `--at`.
-    at: Option<Moment>,
+    read: &'a ReadArgs,
 }
 
-impl Watch for Aloud {
+impl<'a> Aloud<'a> {
+    fn of(read: &'a ReadArgs) -> Self {
+        Self { bar: None, read }
+    }
+}
+
+impl Watch for Aloud<'_> {
     fn progress(&mut self, name: &str, progress: Progress) {
         self.bar.get_or_insert_with(|| Bar::new(name)).show(progress);
     }
@@ -179,11 +74,16 @@ impl Watch for Aloud {
     }
 
     fn taken(&mut self, name: &str, date: &TableDate, of: usize) {
-        say_date(&name, self.at, date, of);
+        say_date(&name, self.read.at, date, of);
     }
 
     fn stands_in(&mut self, name: &str, column: &str, value: &str) {
         note(format_args!("{name}: no column {column}, its name stands for it: {value}"));
+    }
+
+    fn merged(&mut self, table: &Table) {
+        say_replaced(table, self.read);
+        say_unused_kinds(table, self.read);
     }
 }
 

@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 
 use clap::Args as ClapArgs;
 use fibula_core::{Addr, BuildError, Family, Hop, Lookup, Memory, Routes, grouped};
 use fibula_fib::{EngineChoice, Fib, FibFamily, FibOptions, IndexedRoutes, SEARCH};
 use fibula_rib::Snapshot;
 use fibula_simd::Isa;
-use fibula_testkit::check::{Report, check_answers};
-use fibula_testkit::traffic::{Traffic, keys};
-use fibula_testkit::{Oracle, Rng, probes};
+use fibula_testkit::check::check_all;
+use fibula_testkit::{Oracle, probes};
 use serde::Serialize;
 
 use crate::bench::{IsaChoice, isas, parse_isa};
@@ -140,23 +138,17 @@ struct Candidate<'a, A: Addr> {
     engine: String,
     isa: Isa,
     lookup: Box<dyn Lookup<A> + 'a>,
-    report: Report<A>,
 }
 
 fn family<A: FibFamily>(args: &Args, loaded: &Loaded, rows: &mut Vec<Row>) -> Result<(), Failure> {
     let routes = loaded.table.routes::<A>();
-    let mut candidates = candidates::<A>(args, routes, loaded.snapshot.as_ref())?;
-    let oracle = Oracle::new(routes);
-    let mut probes = probes::boundary(routes).chain(random(args, routes));
-    loop {
-        let chunk: Vec<A> = probes.by_ref().take(CHUNK).collect();
-        if chunk.is_empty() {
-            break;
-        }
-        check_chunk(&mut candidates, &oracle, &chunk);
-    }
-    for candidate in candidates {
-        let Candidate { engine, isa, report, .. } = candidate;
+    let candidates = candidates::<A>(args, routes, loaded.snapshot.as_ref())?;
+    let engines: Vec<&dyn Lookup<A>> = candidates.iter().map(|one| &*one.lookup as _).collect();
+    let random = probes::random(routes, args.random, args.seed);
+    let mut probes = probes::boundary(routes).chain(random);
+    let reports = check_all(&engines, &Oracle::new(routes), &mut probes, KEEP);
+    for (candidate, report) in candidates.into_iter().zip(reports) {
+        let Candidate { engine, isa, .. } = candidate;
         let family = A::FAMILY;
         if report.wrong > 0 {
             note(format_args!("{engine} ({isa}, IP{family}): {report}"));
@@ -165,26 +157,6 @@ fn family<A: FibFamily>(args: &Args, loaded: &Loaded, rows: &mut Vec<Row>) -> Re
         rows.push(Row { engine, isa, family, probes: report.probes, wrong: report.wrong });
     }
     Ok(())
-}
-
-/// Probes whose right answers are kept at a time: asking the oracle is the slowest part, so it is
-/// done once for all engines.
-const CHUNK: usize = 1 << 20;
-
-/// The addresses that are not boundary probes.
-fn random<A: Addr>(args: &Args, routes: &Routes<A>) -> impl Iterator<Item = A> {
-    // In pieces, so that a large --random needs no more memory than a small one.
-    let (pieces, seed) = (args.random.div_ceil(CHUNK as u64), args.seed);
-    let random = args.random;
-    (0..pieces).flat_map(move |piece| {
-        let count = (random - piece * CHUNK as u64).min(CHUNK as u64) as usize;
-        let seed = seed.wrapping_mul(0x1_0000_0001).wrapping_add(piece);
-        let mut rng = Rng::new(seed);
-        let mut addrs: Vec<A> = (0..count.div_ceil(3)).map(|_| rng.addr()).collect();
-        addrs.extend(keys(routes, Traffic::Rnd, count / 3, seed));
-        addrs.extend(keys(routes, Traffic::Pfx, count - addrs.len(), seed));
-        addrs
-    })
 }
 
 fn candidates<'a, A: FibFamily>(
@@ -197,8 +169,7 @@ fn candidates<'a, A: FibFamily>(
     let isas = isas(&args.isa, all);
     let mut candidates = Vec::new();
     let mut add = |engine: String, isa, lookup| {
-        let report = Report { probes: 0, wrong: 0, first: Vec::new() };
-        candidates.push(Candidate { engine, isa, lookup, report });
+        candidates.push(Candidate { engine, isa, lookup });
     };
     // Of a snapshot as a whole, what is stored with it.
     let asked = if args.snapshot.is_some() { Vec::new() } else { engines::choose(&args.engines)? };
@@ -235,24 +206,6 @@ fn candidates<'a, A: FibFamily>(
     let routes: &IndexedRoutes<A> = snapshot.family::<A>();
     add("snapshot:routes".to_owned(), Isa::Scalar, Box::new(routes));
     Ok(candidates)
-}
-
-/// Compares all candidates over the same probes, as many at a time as there are cores.
-fn check_chunk<A: Addr>(candidates: &mut [Candidate<'_, A>], oracle: &Oracle<A>, probes: &[A]) {
-    let mut answers = vec![Hop::NONE; probes.len()];
-    oracle.lookup_batch(probes, &mut answers);
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let share = candidates.len().div_ceil(threads).max(1);
-    thread::scope(|scope| {
-        for part in candidates.chunks_mut(share) {
-            scope.spawn(|| {
-                for candidate in part {
-                    let report = check_answers(&*candidate.lookup, probes, &answers, KEEP);
-                    candidate.report.absorb(report, KEEP);
-                }
-            });
-        }
-    });
 }
 
 /// The engine of an open table.

@@ -31,6 +31,7 @@ mod error;
 mod feeds;
 #[cfg(unix)]
 mod live;
+#[cfg(unix)]
 mod notice;
 #[cfg(target_os = "linux")]
 pub mod route;
@@ -42,6 +43,7 @@ mod sources;
 pub mod systemd;
 
 pub use error::DaemonError;
+#[cfg(unix)]
 pub use notice::{Handle, Notice};
 #[cfg(target_os = "linux")]
 pub use route::{Route, RouteOptions};

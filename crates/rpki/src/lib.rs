@@ -45,7 +45,7 @@ mod vrps;
 pub use columns::{ORIGIN, VALIDITY, VRPS, add_columns, parse_origin};
 pub use decode::{Decoded, decode};
 pub use error::{BadVrps, RpkiError};
-pub use read::{VrpFile, read};
+pub use read::{VrpFile, read, read_all};
 pub use report::{FamilyCounts, OriginCounts, Report};
 pub use validity::Validity;
 pub use vrp::{Vrp, VrpError, parse_asn};

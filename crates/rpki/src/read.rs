@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fibula_rib::SourceRecord;
 
-use crate::{Decoded, RpkiError, Vrp, decode};
+use crate::{Decoded, RpkiError, Vrp, Vrps, decode};
 
 /// Maximum size of a file. In 2026 the longest format has a few hundred MiB.
 pub(crate) const LONGEST: u64 = 2 << 30;
@@ -37,6 +37,25 @@ impl VrpFile {
             ..SourceRecord::default()
         }
     }
+}
+
+/// Reads files of VRPs into one set, with their records for the provenance of a table. `each` gets every file.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_all(
+    paths: &[PathBuf],
+    allow_empty: bool,
+    mut each: impl FnMut(&VrpFile),
+) -> Result<(Vrps, Vec<SourceRecord>), RpkiError> {
+    let (mut vrps, mut records) = (Vec::new(), Vec::new());
+    for path in paths {
+        let file = read(path, allow_empty)?;
+        each(&file);
+        records.push(file.record());
+        vrps.extend(file);
+    }
+    Ok((Vrps::new(vrps), records))
 }
 
 /// Reads a file of VRPs, `-` for standard input. gz, bz2, xz and zstd are decompressed.

@@ -184,9 +184,8 @@ fn one(
     settings: &Settings,
     watch: &dyn WatchDates,
 ) -> Result<(Table, u64), DatesError> {
-    let takes_all = settings.builder.columns.is_none() && settings.builder.tags.is_none();
     let (table, damaged) = match &*dated.sources {
-        [(_, Source::Snapshot(path))] if takes_all => {
+        [(_, Source::Snapshot(path))] if settings.takes_all() => {
             (open_snapshot(path, settings.loading, None)?.0, 0)
         }
         sources => {

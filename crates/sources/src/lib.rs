@@ -18,6 +18,7 @@ mod dates;
 mod dates_error;
 mod embedded;
 mod error;
+mod load;
 mod merge;
 mod source;
 
@@ -25,6 +26,7 @@ pub use dates::{DatedSource, DatedSources, ReadDates, WatchDates};
 pub use dates_error::DatesError;
 pub use embedded::{NAME as EMBEDDED, embedded};
 pub use error::SourceError;
+pub use load::{Loaded, load};
 pub use merge::{
     DEFAULT_HOPS, Merge, SHOWN, Settings, Silent, Watch, generated, open_snapshot, row,
     snapshot_table,

@@ -38,6 +38,13 @@ pub struct Settings {
     pub at: Option<Moment>,
 }
 
+impl Settings {
+    /// Whether a snapshot or a generated table is used unchanged.
+    pub fn takes_all(&self) -> bool {
+        self.builder.columns.is_none() && self.builder.tags.is_none()
+    }
+}
+
 /// Receives reports while files are read.
 pub trait Watch {
     /// Progress in a file.
@@ -47,6 +54,10 @@ pub trait Watch {
     /// The chosen table of a file of several dates, and the number of its tables.
     fn taken(&mut self, name: &str, table: &TableDate, of: usize) {
         let _ = (name, table, of);
+    }
+    /// The sources are merged into this table, whose provenance names what was replaced.
+    fn merged(&mut self, table: &Table) {
+        let _ = table;
     }
     /// A source does not have the column that lists values ([`BuilderOptions::tags`]), so `value`, made of its name,
     /// is used.

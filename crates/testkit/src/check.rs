@@ -1,6 +1,7 @@
 //! Comparing an engine with the oracle.
 
 use std::fmt;
+use std::thread;
 
 use fibula_core::{Addr, Hop, Lookup};
 
@@ -134,6 +135,55 @@ pub fn check_answers<A: Addr>(
         (addrs, expected) = (rest, other_answers);
     }
     report
+}
+
+/// Probes whose right answers are kept at a time: asking the oracle is the slowest part, so it is done once for all
+/// engines.
+const CHUNK: usize = 1 << 20;
+
+/// As [`check`], for several engines over the same probes, as many at a time as there are cores. The reports are in the
+/// order of the engines.
+///
+/// ```
+/// use fibula_core::{Lookup, Routes};
+/// use fibula_testkit::{Oracle, check::check_all, probes, tables};
+///
+/// let routes: Routes<u32> = tables::dense(1, 100);
+/// let oracle = Oracle::new(&routes);
+/// let engines: [&dyn Lookup<u32>; 2] = [&oracle, &oracle];
+/// let reports = check_all(&engines, &oracle, &mut probes::boundary(&routes), 10);
+/// assert!(reports.len() == 2 && reports.iter().all(|report| report.is_ok()));
+/// ```
+pub fn check_all<A: Addr>(
+    engines: &[&dyn Lookup<A>],
+    oracle: &dyn Lookup<A>,
+    probes: &mut dyn Iterator<Item = A>,
+    keep: usize,
+) -> Vec<Report<A>> {
+    let mut reports: Vec<Report<A>> =
+        engines.iter().map(|_| Report { probes: 0, wrong: 0, first: Vec::new() }).collect();
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let share = engines.len().div_ceil(threads).max(1);
+    let (mut addrs, mut answers) = (Vec::new(), Vec::new());
+    loop {
+        addrs.clear();
+        addrs.extend((&mut *probes).take(CHUNK));
+        if addrs.is_empty() {
+            return reports;
+        }
+        answers.resize(addrs.len(), Hop::NONE);
+        oracle.lookup_batch(&addrs, &mut answers);
+        let (addrs, answers) = (&addrs[..], &answers[..]);
+        thread::scope(|scope| {
+            for (engines, reports) in engines.chunks(share).zip(reports.chunks_mut(share)) {
+                scope.spawn(move || {
+                    for (engine, report) in engines.iter().zip(reports) {
+                        report.absorb(check_answers(*engine, addrs, answers, keep), keep);
+                    }
+                });
+            }
+        });
+    }
 }
 
 /// 1, 2, ... 130, again and again.

@@ -5,6 +5,9 @@
 
 use fibula_core::{Addr, Routes};
 
+use crate::Rng;
+use crate::traffic::{Traffic, keys};
+
 /// For every prefix the addresses first-1, first, first+1, last-1, last and last+1, as far as they
 /// exist, and both ends of the space. Equal neighbours (a host route's first and last) come once;
 /// otherwise nothing is sorted or deduplicated.
@@ -36,6 +39,28 @@ pub fn boundary<A: Addr>(routes: &Routes<A>) -> impl Iterator<Item = A> + '_ {
         }))
         .chain(core::iter::once(A::MAX))
         .filter(move |addr| before.replace(*addr) != Some(*addr))
+}
+
+/// So many random addresses: a third each over all bits, over the space in use ([`Traffic::Rnd`]), and over the table's
+/// prefixes ([`Traffic::Pfx`]).
+///
+/// ```
+/// use fibula_testkit::{probes, tables};
+/// let routes = tables::dense::<u32>(1, 100);
+/// assert_eq!(probes::random(&routes, 1000, 1).count(), 1000);
+/// ```
+pub fn random<A: Addr>(routes: &Routes<A>, count: u64, seed: u64) -> impl Iterator<Item = A> {
+    /// Addresses that are made at a time, so that many need no more memory than few.
+    const PIECE: u64 = 1 << 20;
+    (0..count.div_ceil(PIECE)).flat_map(move |piece| {
+        let count = (count - piece * PIECE).min(PIECE) as usize;
+        let seed = seed.wrapping_mul(0x1_0000_0001).wrapping_add(piece);
+        let mut rng = Rng::new(seed);
+        let mut addrs: Vec<A> = (0..count.div_ceil(3)).map(|_| rng.addr()).collect();
+        addrs.extend(keys(routes, Traffic::Rnd, count / 3, seed));
+        addrs.extend(keys(routes, Traffic::Pfx, count - addrs.len(), seed));
+        addrs
+    })
 }
 
 #[cfg(test)]

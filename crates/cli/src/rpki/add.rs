@@ -78,15 +78,8 @@ pub fn refuse(names: &[String], output: &Path) -> Result<(), Failure> {
 
 /// Reads files of VRPs into one set, and returns their provenance records with it.
 pub fn read(names: &[String], allow_empty: bool) -> Result<(Vrps, Vec<SourceRecord>), Failure> {
-    let (mut vrps, mut records) = (Vec::new(), Vec::new());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    for path in files(names) {
-        let file = fibula_rpki::read(&path, allow_empty)?;
-        say_expired(&file, now);
-        records.push(file.record());
-        vrps.extend(file);
-    }
-    Ok((Vrps::new(vrps), records))
+    Ok(fibula_rpki::read_all(&files(names), allow_empty, |file| say_expired(file, now))?)
 }
 
 /// Reports expired VRPs. They are used all the same, because an old file of VRPs belongs to tables of its time.

@@ -9,8 +9,7 @@ use toml::Spanned;
 
 use super::text::{self, Text};
 use super::{
-    Bgp, Checkpoint, ConfigError, Http, Problem, Ris, ServeConfig, Source, SourceConfig,
-    SourceProblem,
+    Bgp, ConfigError, Http, Problem, Ris, ServeConfig, Source, SourceConfig, SourceProblem,
 };
 
 /// A problem, and where it is in the file, if it is there.
@@ -86,6 +85,7 @@ impl ServeConfig {
     }
 
     /// The keys whose values differ from those of a server that runs, and that take effect only after a restart.
+    #[cfg(unix)]
     pub(crate) fn restarts(&self, running: &Self) -> Vec<&'static str> {
         let http = |config: &Self| config.http.clone().unwrap_or_default();
         let (new, old) = (&self.tables, &running.tables);
@@ -188,7 +188,8 @@ fn check_bgp(bgp: &Bgp) -> Result<(), SourceProblem> {
     }
 }
 
-impl Checkpoint {
+#[cfg(unix)]
+impl super::Checkpoint {
     /// Checks that the file's folder exists: better now than when the first checkpoint is due.
     pub(crate) fn check_folder(&self) -> Result<(), Problem> {
         match self.file.parent() {
