@@ -70,6 +70,7 @@ mod churn;
 mod error;
 mod event;
 mod file;
+mod instances;
 #[cfg(target_os = "linux")]
 pub mod kernel;
 mod listen;
@@ -89,6 +90,7 @@ pub use churn::churn;
 pub use error::FeedError;
 pub use event::{CheckpointFailure, Event};
 pub use file::{DAMAGE_KEPT, FileReport, file, table};
+pub use instances::{FollowInstance, Instances};
 pub use listen::{Listener, PathCounts, prefixes};
 pub use live::LiveFeed;
 pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};

@@ -18,6 +18,7 @@
 
 pub mod case;
 pub mod check;
+mod churn;
 pub mod classbench;
 pub mod conform;
 pub mod fib;
@@ -34,6 +35,7 @@ pub mod tables;
 pub mod traffic;
 mod zipf;
 
+pub use churn::RouteChurn;
 pub use hop_shares::HopShares;
 pub use oracle::Oracle;
 pub use plain_rib::PlainRib;

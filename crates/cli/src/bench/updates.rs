@@ -4,14 +4,13 @@
 //! an engine brings its tables up to date, not while the routes change. Afterwards every engine is
 //! compared with the oracle at all prefixes that changed.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Instant;
 
-use fibula_core::{Addr, Hop, Patched, Prefix, Route, Routes, grouped};
+use fibula_core::{Patched, Prefix, Routes, grouped};
 use fibula_engines::EngineFamily;
 use fibula_testkit::check::check;
-use fibula_testkit::{Oracle, Rng};
+use fibula_testkit::{Oracle, RouteChurn};
 use serde::Serialize;
 
 use crate::engines::Built;
@@ -44,42 +43,6 @@ pub struct Row {
     build_ms: f64,
 }
 
-/// Changes of a table that goes on as it is: half of them give a route another hop, a quarter
-/// withdraws one, a quarter brings a withdrawn one back. All prefixes are equally likely.
-struct Churn<A: Addr> {
-    rng: Rng,
-    gone: Vec<Route<A>>,
-}
-
-impl<A: Addr> Churn<A> {
-    /// As many changes, in order, each of another prefix.
-    fn burst(&mut self, routes: &Routes<A>, size: usize) -> Vec<Route<A>> {
-        let mut changes = BTreeMap::new();
-        while changes.len() < size {
-            let one_of = |rng: &mut Rng| rng.choose(routes.as_slice()).expect("more than a burst");
-            let kind = self.rng.below(4);
-            let back = if kind == 0 { self.rng.choose(&self.gone) } else { None };
-            let route = back.unwrap_or_else(|| one_of(&mut self.rng));
-            if changes.contains_key(&route.prefix) {
-                continue;
-            }
-            let hop = match (back, kind) {
-                (Some(route), _) => {
-                    self.gone.retain(|gone| gone.prefix != route.prefix);
-                    route.hop
-                }
-                (None, 1) => {
-                    self.gone.push(route);
-                    Hop::NONE
-                }
-                _ => one_of(&mut self.rng).hop,
-            };
-            changes.insert(route.prefix, hop);
-        }
-        changes.into_iter().map(|(prefix, hop)| Route { prefix, hop }).collect()
-    }
-}
-
 /// An engine under way.
 struct Follower<A: EngineFamily> {
     built: Built<A>,
@@ -109,18 +72,15 @@ impl<A: EngineFamily> Follower<A> {
 /// Measures bursts of this many changes. The engines are left as the last change has made them.
 pub struct Updates<A: EngineFamily> {
     routes: Routes<A>,
-    churn: Churn<A>,
+    churn: RouteChurn<A>,
     built: Vec<Built<A>>,
 }
 
 impl<A: EngineFamily> Updates<A> {
     /// Of the engines that can be patched, over this table.
     pub fn new(routes: &Routes<A>, built: Vec<Built<A>>, seed: u64) -> Result<Self, Failure> {
-        let mut this = Self {
-            routes: routes.clone(),
-            churn: Churn { rng: Rng::new(seed), gone: Vec::new() },
-            built: Vec::new(),
-        };
+        let mut this =
+            Self { routes: routes.clone(), churn: RouteChurn::new(seed), built: Vec::new() };
         for mut built in built {
             // An engine that is built anew even if nothing has changed is always built anew.
             match built.engine.follow(routes, &[])? {
@@ -181,7 +141,7 @@ impl<A: EngineFamily> Updates<A> {
         for mut follower in followers {
             let edges = all.iter().flat_map(|prefix| [prefix.first(), prefix.last()]);
             let beside = all.iter().filter_map(|prefix| prefix.last().successor());
-            let random: Vec<A> = (0..RANDOM).map(|_| self.churn.rng.addr()).collect();
+            let random = self.churn.addrs(RANDOM);
             let mut keys = edges.chain(beside).chain(random);
             let report = check(&follower.built.engine, &oracle, &mut keys, 5);
             let Built { label, isa, time, engine, .. } = &follower.built;
@@ -257,20 +217,6 @@ mod tests {
     use crate::bench::tests::built;
     use fibula_testkit::liar::{BYTES, Liar, Lie};
     use fibula_testkit::tables;
-
-    #[test]
-    fn the_table_goes_on_as_it_is() {
-        let mut routes = tables::dense::<u32>(3, 1000);
-        let before = routes.len();
-        let mut churn = Churn { rng: Rng::new(1), gone: Vec::new() };
-        for burst in [1, 7, 100].into_iter().cycle().take(300) {
-            let changes = churn.burst(&routes, burst);
-            assert_eq!(changes.len(), burst);
-            routes.apply(&changes);
-            assert_eq!(routes.len() + churn.gone.len(), before);
-        }
-        assert!((before / 50..before / 2).contains(&churn.gone.len()), "{}", churn.gone.len());
-    }
 
     /// A patched engine that answers as before is left out, and those beside it are measured.
     #[test]

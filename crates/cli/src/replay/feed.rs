@@ -4,10 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use fibula_core::{AnyPrefix, PerFamily, Update, Vrf};
-use fibula_feeds::{FeedError, Listener, LiveFeed};
+use fibula_feeds::{FeedError, Instances, Listener, LiveFeed};
 use fibula_rib::{Live, Peer};
 
-use super::instance::{Follow, Instances};
 use super::reader::AllHints;
 use crate::failure::Failure;
 use crate::progress::Bar;
@@ -98,8 +97,7 @@ impl<'a> Player<'a> {
             let mut show = |progress| bar.show(progress);
             let mut options = self.read.decoder()?;
             options.progress = Some(&mut show);
-            let mut follow = Follow { to, instances: &mut self.instances };
-            fibula_feeds::file(&spec, &mut options, &mut follow)?
+            fibula_feeds::file(&spec, &mut options, &mut self.instances.follow(to))?
         };
         self.damaged += report.read.damaged;
         if self.aloud {

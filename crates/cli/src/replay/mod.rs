@@ -5,11 +5,11 @@
 //! with what was true at that point of the feed.
 
 pub mod feed;
-mod instance;
 mod plain;
 mod reader;
 pub mod report;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,7 +27,6 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::note;
 use crate::source::{ReadArgs, Source, parse_family};
 use feed::{Hinted, Player, Updates};
-use instance::Counts;
 use plain::Plain;
 use reader::{AllHints, Phase, Phases, Seen};
 use report::{Report, memory_bytes, rounded};
@@ -296,14 +295,14 @@ fn replay<A: Addr>(
 }
 
 /// A replay of nothing: the files have other routing instances than the one that was to be followed.
-fn nothing_followed(args: &Args, left_out: &Counts) -> Failure {
+fn nothing_followed(args: &Args, left_out: &BTreeMap<String, u64>) -> Failure {
     let asked = args.vrf.as_ref().map_or("the main routing instance".to_owned(), |name| {
         format!("a routing instance {name:?}")
     });
     let name = left_out.keys().max_by_key(|name| left_out[*name]).map_or("", String::as_str);
     Failure::new(format_args!(
         "there are no updates of {asked}; of others there are: {}",
-        instance::sentence(left_out)
+        report::left_out(left_out)
     ))
     .hint(if name.is_empty() {
         "leave --vrf out".to_owned()

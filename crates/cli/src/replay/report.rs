@@ -1,12 +1,12 @@
 //! What a replay found out.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use fibula_core::grouped;
 use fibula_rib::{Counters, Latencies, RibMemory};
 use serde::Serialize;
 
-use super::instance::{self, Counts};
 use crate::failure::Failure;
 use crate::output::{self, size};
 
@@ -51,7 +51,7 @@ pub struct Report {
     pub rib: RibStats,
     pub damaged: u64,
     /// Updates of other routing instances than the one that was followed, by name; empty is the main one.
-    pub left_out: Counts,
+    pub left_out: BTreeMap<String, u64>,
     pub checkpoints: u64,
     /// Updates and ends of sessions that a checkpoint had taken in.
     pub restored_events: u64,
@@ -183,7 +183,7 @@ impl Report {
             n(self.audit_differences)
         )?;
         if !self.left_out.is_empty() {
-            let others = instance::sentence(&self.left_out);
+            let others = left_out(&self.left_out);
             writeln!(out, "left out updates of other routing instances: {others} (--vrf NAME)")?;
         }
         if self.damaged > 0 {
@@ -201,4 +201,12 @@ pub fn memory_bytes() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kb = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
     kb.map_or(0, |kb| kb * 1024)
+}
+
+/// The updates of other routing instances, in a sentence.
+pub fn left_out(counts: &BTreeMap<String, u64>) -> String {
+    let name =
+        |name: &str| if name.is_empty() { "the main one".to_owned() } else { name.to_owned() };
+    let each = |(of, count): (&String, &u64)| format!("{} {}", name(of), grouped(*count));
+    counts.iter().map(each).collect::<Vec<_>>().join(", ")
 }
