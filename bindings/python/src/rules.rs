@@ -1,9 +1,11 @@
 //! Rules of a packet filter.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use fibula_classify::text::{self, RuleFormat, RuleOptions, RuleText};
+use fibula_classify::text::{self, RuleFileProblem, RuleOptions, RuleText, read_file};
 use fibula_classify::{
     Batch, Classifier, ClassifierOptions, FiveTuple, FiveTupleError, Flow, RuleId, Rules,
 };
@@ -69,22 +71,27 @@ fn port(object: &Bound<'_, PyAny>) -> PyResult<u16> {
 
 impl PyRules {
     fn of(
-        bytes: &[u8],
-        name: &str,
+        data: impl Read,
+        path: &Path,
         format: Option<&str>,
         chain: &str,
         source: bool,
     ) -> PyResult<Self> {
-        let refused =
-            |what: &dyn std::fmt::Display| SourceError::new_err(format!("{name}: {what}"));
-        let format = match format {
-            Some(format) => format.parse().map_err(|what: String| refused(&what))?,
-            None => RuleFormat::guess(&String::from_utf8_lossy(bytes)),
-        };
+        let name = path.display();
+        let format = format
+            .map(str::parse)
+            .transpose()
+            .map_err(|what: String| SourceError::new_err(format!("{name}: {what}")))?;
         let mut options = RuleOptions::default();
         (options.chain, options.source) = (chain.to_owned(), source);
-        let read = text::read(bytes, format, &options).map_err(|error| refused(&error))?;
-        let RuleText { rules, notes } = read;
+        let read = read_file(data, name, format, &options);
+        let RuleText { rules, notes } = read.map_err(|error| match error.problem() {
+            RuleFileProblem::Unreadable(problem) => io_error(path, problem),
+            _ => match error.hint() {
+                Some(hint) => SourceError::new_err(format!("{error}; {hint}")),
+                None => SourceError::new_err(error.to_string()),
+            },
+        })?;
         let classifier = Classifier::new(rules.clone(), &ClassifierOptions::default());
         Ok(Self { rules, notes, classifier: Mutex::new(classifier) })
     }
@@ -105,7 +112,7 @@ impl PyRules {
 
 #[pymethods]
 impl PyRules {
-    /// Reads the rules of a file.
+    /// Reads the rules of a file, compressed or not.
     #[staticmethod]
     #[pyo3(signature = (path, *, format=None, chain="FORWARD", source=false))]
     fn read(
@@ -116,8 +123,10 @@ impl PyRules {
         source: bool,
     ) -> PyResult<Self> {
         py.detach(|| {
-            let bytes = std::fs::read(&path).map_err(|error| io_error(&path, &error))?;
-            Self::of(&bytes, &Path::display(&path).to_string(), format, chain, source)
+            let failed = |error| io_error(&path, &error);
+            let file = File::open(&path).map_err(failed)?;
+            let (_, data) = fibula_ingest::decompress(Box::new(file)).map_err(failed)?;
+            Self::of(data, &path, format, chain, source)
         })
     }
 
@@ -131,7 +140,7 @@ impl PyRules {
         chain: &str,
         source: bool,
     ) -> PyResult<Self> {
-        py.detach(|| Self::of(text.as_bytes(), "rules", format, chain, source))
+        py.detach(|| Self::of(text.as_bytes(), Path::new("rules"), format, chain, source))
     }
 
     /// How many rules there are.

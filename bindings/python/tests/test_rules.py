@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import ipaddress
 from pathlib import Path
 
@@ -18,7 +19,9 @@ udp sport 1024-65535 -> mark 7 vrf blue
 def test_packets_hit_rules(tmp_path: Path) -> None:
     path = tmp_path / "rules.txt"
     path.write_text(RULES)
-    for rules in (fibula.Rules.read(path), fibula.Rules.parse(RULES)):
+    packed = tmp_path / "rules.gz"
+    packed.write_bytes(gzip.compress(RULES.encode()))
+    for rules in (fibula.Rules.read(path), fibula.Rules.read(packed), fibula.Rules.parse(RULES)):
         assert len(rules) == 3
         hit = rules.lookup("10.0.0.1", ipaddress.ip_address("192.0.2.1"), "tcp", 40000, 22)
         assert hit == {
@@ -54,8 +57,14 @@ def test_other_formats() -> None:
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     with pytest.raises(fibula.SourceError, match="line 1, column 5"):
         fibula.Rules.parse("src 10.0.0.1/8 -> drop")
+    with pytest.raises(fibula.SourceError, match="it was read as prefixes, by its first line"):
+        fibula.Rules.parse("10.0.0.0/8 dorp")
+    with pytest.raises(fibula.SourceError, match="rules: it has no rules"):
+        fibula.Rules.parse("# any -> drop\n")
     with pytest.raises(FileNotFoundError):
         fibula.Rules.read(tmp_path / "none")
+    with pytest.raises(IsADirectoryError):
+        fibula.Rules.read(tmp_path)
     rules = fibula.Rules.parse(RULES)
     with pytest.raises(fibula.AddressError, match="different families"):
         rules.lookup("10.0.0.1", "::1", "tcp")

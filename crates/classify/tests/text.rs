@@ -1,6 +1,10 @@
 //! Rules from text.
 
-use fibula_classify::text::{RuleFormat, RuleOptions, RuleText, TextError, read};
+use std::io;
+
+use fibula_classify::text::{
+    RuleFileProblem, RuleFormat, RuleOptions, RuleText, TextError, read, read_file,
+};
 use fibula_classify::{Action, Field, Flow, Rule, Rules, Table};
 use fibula_testkit::Rng;
 use fibula_testkit::classbench::{RuleSetKind, filters};
@@ -226,6 +230,38 @@ fn formats_are_known_by_their_first_line() {
     ] {
         assert_eq!(RuleFormat::guess(text), format, "{text}");
     }
+}
+
+/// A file is read in the format that its first line shows, and refused with its name, its place and a hint.
+#[test]
+fn files_of_rules() {
+    let options = RuleOptions::default();
+    let file = |text: &'static str, format| read_file(text.as_bytes(), "f.txt", format, &options);
+    assert_eq!(file("10.0.0.0/8 drop\n", None).unwrap().rules.len(), 1);
+    assert_eq!(file("any -> drop\n", Some(RuleFormat::Rules)).unwrap().rules.len(), 1);
+
+    let guessed = file("10.0.0.0/8 drop\n10.0.0.0/8 dorp\n", None).unwrap_err();
+    assert_eq!((guessed.file(), guessed.line(), guessed.column()), ("f.txt", Some(2), Some(12)));
+    assert!(guessed.to_string().starts_with("f.txt: line 2, column 12: "), "{guessed}");
+    assert_eq!(guessed.hint().unwrap(), "it was read as prefixes, by its first line");
+    let named = file("any -> dorp\n", Some(RuleFormat::Rules)).unwrap_err();
+    assert_eq!((named.line(), named.hint()), (Some(1), None));
+
+    for text in ["", "# any -> drop\n"] {
+        let error = file(text, None).unwrap_err();
+        assert!(matches!(error.problem(), RuleFileProblem::Empty), "{error}");
+        assert_eq!((error.line(), error.column(), error.hint()), (None, None, None));
+    }
+
+    struct Broken;
+    impl io::Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("the disk is gone"))
+        }
+    }
+    let error = read_file(Broken, "f.txt", None, &options).unwrap_err();
+    assert_eq!(error.to_string(), "f.txt: the disk is gone");
+    assert!(matches!(error.into_problem(), RuleFileProblem::Unreadable(_)));
 }
 
 /// Errors say where, and what to do; nothing of the text is taken.

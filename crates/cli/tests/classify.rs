@@ -206,6 +206,11 @@ fn what_is_wrong_is_named() {
             "a.txt: line 2, column 5: ",
         ),
         (
+            &files.with("p.txt", "10.0.0.0/8 dorp\n"),
+            &flows,
+            "it was read as prefixes, by its first line; --format names another format",
+        ),
+        (
             &files.with("b.txt", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -i eth0 -j DROP\n"),
             &flows,
             "line 3, column 12",

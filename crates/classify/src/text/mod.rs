@@ -1,5 +1,6 @@
 //! Reads rules from text. The readers do no I/O: they take a text and return rules, or an error with its position. If
-//! any part of a text cannot be expressed as rules, all of it is refused.
+//! any part of a text cannot be expressed as rules, all of it is refused. [`read_file`] reads the text of an open file,
+//! guesses its format, and refuses one without rules.
 //!
 //! | format | what | precedence |
 //! |---|---|---|
@@ -11,6 +12,7 @@
 
 mod classbench;
 mod draft;
+mod file;
 mod iptables;
 mod nftables;
 mod own;
@@ -22,6 +24,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::{Action, Rules};
+
+pub use file::{RuleFileError, RuleFileProblem, read_file};
 
 /// The format of a text with rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
-use fibula_classify::text::{self, RuleFormat, RuleOptions, RuleText};
+use fibula_classify::text::{RuleFileProblem, RuleFormat, RuleOptions, RuleText, read_file};
 use fibula_classify::{Action, Batch, Classifier, ClassifierOptions, Flow, Rule, RuleId};
 
 use crate::failure::{Failure, Outcome};
@@ -166,28 +166,20 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 fn rules(args: &Args) -> Result<RuleText, Failure> {
-    let bytes = input::read_all(input::open(&args.rules)?, &args.rules)?;
-    let format = args.format.unwrap_or_else(|| RuleFormat::guess(&String::from_utf8_lossy(&bytes)));
     let mut options = RuleOptions::default();
     (options.chain, options.source) = (args.chain.clone(), args.source);
     options.action = args.action.0.clone();
-    let read = text::read(&bytes, format, &options).map_err(|error| {
-        let failure = Failure::new(format_args!("{}: {error}", args.rules.display()));
-        match args.format {
-            Some(_) => failure,
-            None => {
-                failure.hint(format_args!("it was read as {format}; --format names another format"))
+    let (data, file) = (input::open(&args.rules)?, args.rules.display());
+    read_file(data, file, args.format, &options).map_err(|error| match error.problem() {
+        RuleFileProblem::Unreadable(problem) => Failure::io(error.file(), problem),
+        _ => match error.hint() {
+            Some(hint) => {
+                Failure::new(&error).hint(format_args!("{hint}; --format names another format"))
             }
-        }
-    })?;
-    match read.rules.is_empty() {
-        true => Err(Failure::new(format_args!("{}: {NO_RULES}", args.rules.display()))),
-        false => Ok(read),
-    }
+            None => Failure::new(&error),
+        },
+    })
 }
-
-/// What is wrong with a text that has no rule: most likely it was cut off, or is not what was meant.
-pub const NO_RULES: &str = "it has no rules: `any -> allow` is one for all packets";
 
 /// Opens a file of packets, compressed or not.
 fn open(path: &std::path::Path) -> Result<BufReader<Box<dyn std::io::Read>>, Failure> {

@@ -159,6 +159,7 @@ fn rules_drop_packets() {
         ("any -> drop\nany -> vrf blue\n", "line 2: --table is the only table"),
         ("any -> table 3\n", "line 1: tables have no numbers here"),
         ("any -> dorp\n", "line 1, column 8: "),
+        ("10.0.0.0/8 dorp\n", "it was read as prefixes, by its first line"),
     ] {
         files.with("rules.txt", text);
         let said = said(&args);

@@ -131,6 +131,8 @@ impl Problem {
             Self::Route(problem) => return problem.hint(),
             #[cfg(target_os = "linux")]
             Self::NextHops(problem) => problem.hint(),
+            #[cfg(target_os = "linux")]
+            Self::Rules(RulesProblem::File(problem)) => return problem.hint(),
             _ => return None,
         };
         Some(text.to_owned())

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fibula_classify::text::{self, RuleFormat, RuleOptions, RuleText, TextError};
+use fibula_classify::text::{RuleFileProblem, RuleOptions, RuleText, read_file};
 use fibula_classify::{Action, Classifier, ClassifierOptions, Rule, RuleId, Rules, Table};
 use fibula_core::Vrf;
 use fibula_rib::Live;
@@ -18,13 +18,11 @@ use tracing::{info, warn};
 use crate::config::{ConfigError, Problem, RouteConfig};
 
 /// What is wrong with a file of rules, or with a rule in a router.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum RulesProblem {
-    /// The text is not a text of rules.
-    Text(TextError),
-    /// The file has no rules.
-    Empty,
+    /// The file has no text of rules, or has no rules.
+    File(RuleFileProblem),
     /// A table is named by its number.
     Number,
     /// A VRF is named, and the router's only table is one that does not change.
@@ -38,8 +36,7 @@ pub enum RulesProblem {
 impl fmt::Display for RulesProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text(error) => error.fmt(f),
-            Self::Empty => f.write_str("it has no rules: `any -> allow` is one for all packets"),
+            Self::File(problem) => problem.fmt(f),
             Self::Number => f.write_str("tables have no numbers here: name one with `vrf`"),
             Self::OnlyTable => f.write_str(
                 "--table is the only table: leave `vrf` out, or take a source in its place",
@@ -65,14 +62,12 @@ pub fn read(config: &RouteConfig) -> Result<Option<RuleText>, ConfigError> {
     let failed = |problem| ConfigError::from(Problem::Rules(problem)).in_file(path);
     let unreadable =
         |error| ConfigError::from(Problem::Unreadable { setting: "--rules", error }).in_file(path);
-    let bytes = bytes(path).map_err(unreadable)?;
-    let format = RuleFormat::guess(&String::from_utf8_lossy(&bytes));
-    let read = text::read(&bytes, format, &RuleOptions::default())
-        .map_err(|error| failed(RulesProblem::Text(error)))?;
-    // An editor or a script that writes the file anew has it empty for a moment.
-    if read.rules.is_empty() {
-        return Err(failed(RulesProblem::Empty));
-    }
+    let data = open(path).map_err(unreadable)?;
+    let read = read_file(data, path.display(), None, &RuleOptions::default());
+    let read = read.map_err(|error| match error.into_problem() {
+        RuleFileProblem::Unreadable(error) => unreadable(error),
+        problem => failed(RulesProblem::File(problem)),
+    })?;
     for (_, rule) in read.rules.iter() {
         let checked = check(rule, config);
         checked.map_err(|problem| failed(problem).at_line(rule.line as usize))?;
@@ -82,15 +77,13 @@ pub fn read(config: &RouteConfig) -> Result<Option<RuleText>, ConfigError> {
     Ok(Some(read))
 }
 
-/// The file's bytes, decompressed.
-fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+/// Opens the file, and undoes its compression.
+fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     let raw: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin().lock()),
         false => Box::new(File::open(path)?),
     };
-    let mut bytes = Vec::new();
-    fibula_ingest::decompress(raw)?.1.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(fibula_ingest::decompress(raw)?.1)
 }
 
 /// Whether the router has the table that the rule names.
