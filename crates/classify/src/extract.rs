@@ -67,7 +67,8 @@ pub(crate) fn words(frame: &Frame<'_>, context: &Context, mut put: impl FnMut(us
     if let Some(ip) = frame.ipv4() {
         let is_sound = ip.version() == 4
             && ip.header_len() >= 20
-            && usize::from(ip.total_len()) >= ip.header_len();
+            && (usize::from(ip.total_len()) >= ip.header_len()
+                || frame.length() == Some(Length::Offloaded));
         if is_sound {
             let ends = bits(Field::Ipv4Src, ip.source().to_bits());
             put(word(Field::Ipv4Src), ends | bits(Field::Ipv4Dst, ip.destination().to_bits()));

@@ -108,6 +108,40 @@ fn captures_are_counted_as_their_rows_say() {
     assert!(table.out.contains("tcp -> allow"), "{}", table.out);
 }
 
+/// Packets that a host captured before its network card divided them have an IP length of 0. `annotate` and `classify`
+/// read the same of them.
+#[test]
+fn packets_without_a_length() {
+    let tcp = b"\x9c\x40\0\x16\0\0\0\x01\0\0\0\x02\x50\x18\x10\0\0\0\0\0data";
+    let v4 = [&b"\x45\0\0\0\0\x01\x40\0\x40\x06\0\0\x0a\0\0\x01\xc0\0\x02\x01"[..], tcp].concat();
+    let mut v6 = b"\x60\0\0\0\0\0\x06\x40".to_vec();
+    for host in [1, 2] {
+        v6.extend([&b"\x20\x01\x0d\xb8"[..], &[0; 11], &[host]].concat());
+    }
+    v6.extend(tcp);
+    let mut pcap = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x65\0\0\0".to_vec();
+    for packet in [&v4, &v6] {
+        for field in [100u32, 5, packet.len() as u32, 30_000] {
+            pcap.extend(field.to_le_bytes());
+        }
+        pcap.extend(packet);
+    }
+    let files = Files::new();
+    let rules = files.with("rules.txt", "tcp sport 40000 dport 22 -> allow\nany -> drop\n");
+    let capture = files.with("offload.pcap", &pcap);
+    let hits = done(&["classify", &rules, &capture]).out;
+    let expected = "\
+packet,src,dst,protocol,src_port,dst_port,rule_line,rule_action,rule_label
+1,10.0.0.1,192.0.2.1,6,40000,22,1,allow,
+2,2001:db8::1,2001:db8::2,6,40000,22,1,allow,
+";
+    assert_eq!(hits, expected);
+    let table = files.with("table.txt", "10.0.0.0/8 ten\n2001:db8::/32 doc\n");
+    let rows = done(&["annotate", "--table", &table, &capture]);
+    assert!(rows.out.contains(",10.0.0.1,192.0.2.1,tcp,40000,22,30000,"), "{}", rows.out);
+    assert!(rows.out.contains(",2001:db8::1,2001:db8::2,tcp,40000,22,30000,"), "{}", rows.out);
+}
+
 /// What docs/classify.md shows of its rules is what the command says.
 #[test]
 fn the_page_shows_what_is_said() {

@@ -8,7 +8,8 @@ use crate::transport::{icmp, ports};
 
 /// The fields that all packets of a flow share. A field that the frame does not have, or that is cut, is `None`.
 /// Bytes after the end of the packet never become part of its key. A packet with a malformed IP header, or that ends
-/// within its IP headers, has no IP fields.
+/// within its IP headers, has no IP fields. A captured packet with length 0 has those of all its frame
+/// ([`Length::Offloaded`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     /// Destination and source of an Ethernet frame.

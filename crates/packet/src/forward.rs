@@ -24,7 +24,7 @@ pub enum Refusal {
     HeaderLength,
     /// The packet claims to end within its header (RFC 1812, section 5.2.2, test 5), or within its
     /// hop-by-hop options (RFC 8200, section 4.3), or its length is zero and there is no jumbo
-    /// payload option (RFC 2675, section 3).
+    /// payload option (RFC 2675, section 3). A captured packet with length 0 is one, too: [`Length::Offloaded`].
     LengthWithinHeader,
     /// A jumbo payload option with a length below 65,536 (RFC 2675, section 3).
     SmallJumbo,
@@ -135,9 +135,10 @@ impl Frame<'_> {
     }
 
     fn check_length(&self, within: bool) -> Result<(), Refusal> {
-        ensure(!within, Refusal::LengthWithinHeader)?;
+        let length = self.length();
+        ensure(!within && length != Some(Length::Offloaded), Refusal::LengthWithinHeader)?;
         // A router has no use for the rest of a packet that a capture cut, either.
-        let beyond = matches!(self.length(), Some(Length::Beyond | Length::Cut));
+        let beyond = matches!(length, Some(Length::Beyond | Length::Cut));
         ensure(!beyond, Refusal::LengthBeyondFrame)
     }
 

@@ -6,7 +6,7 @@ use crate::bytes::array_at;
 use crate::fault::{Fault, FaultKind, Header};
 use crate::ip::{self, Ip, IpFault};
 use crate::ipv4::Ipv4;
-use crate::ipv6::{Extensions, Fragment, Ipv6, Ipv6Payload};
+use crate::ipv6::{Extensions, Fragment, Ipv6, Ipv6Payload, number};
 use crate::link::{Link, LinkType, Network, Tags};
 use crate::transport::{Tcp, Udp, icmp, least_len, ports, protocol};
 
@@ -20,6 +20,7 @@ pub struct Frame<'a> {
     link: Link,
     ip: Ip,
     link_type: LinkType,
+    captured: bool,
 }
 
 /// The comparison of the packet's length field with the bytes of its frame.
@@ -31,9 +32,11 @@ pub enum Length {
     Cut,
     /// The packet claims more bytes than the frame had on the wire.
     Beyond,
-    /// The packet claims to end within its own IP headers. Captures of hosts that leave
-    /// segmentation to the network card have packets with length 0.
+    /// The packet claims to end within its own IP headers. A received frame with length 0 is one.
     WithinHeaders,
+    /// The length field of a captured packet is 0: the host leaves segmentation to the network card, and the capture
+    /// was made before. The packet ends with its frame. No router forwards it: [`Frame::check_forward`].
+    Offloaded,
 }
 
 impl<'a> Frame<'a> {
@@ -41,21 +44,27 @@ impl<'a> Frame<'a> {
     #[inline]
     #[must_use]
     pub fn parse(link: LinkType, bytes: &'a [u8]) -> Self {
-        Self::parse_captured(link, bytes, bytes.len())
+        Self::walk(link, bytes, bytes.len(), false)
     }
 
-    /// Parses a frame of which perhaps only the beginning was captured. `wire_len` is its length on the wire; if it
-    /// is smaller than the number of bytes, that number is used.
+    /// Parses a frame of a capture, which perhaps has only its beginning. `wire_len` is its length on the wire; if it
+    /// is smaller than the number of bytes, that number is used. An IP length of 0 means that the packet ends with its
+    /// frame: [`Length::Offloaded`].
     #[inline]
     #[must_use]
     pub fn parse_captured(link_type: LinkType, bytes: &'a [u8], wire_len: usize) -> Self {
+        Self::walk(link_type, bytes, wire_len, true)
+    }
+
+    #[inline(always)]
+    fn walk(link_type: LinkType, bytes: &'a [u8], wire_len: usize, captured: bool) -> Self {
         let link = Link::read(link_type, bytes);
         let ip = match link.network() {
             Some(Network::Ipv4) => Ip::of_ipv4(bytes, link.payload_at),
             Some(Network::Ipv6) => Ip::of_ipv6(bytes, link.payload_at),
             None => Ip::NONE,
         };
-        Self { bytes, wire_len: wire_len.max(bytes.len()), link, ip, link_type }
+        Self { bytes, wire_len: wire_len.max(bytes.len()), link, ip, link_type, captured }
     }
 
     /// The bytes of the frame.
@@ -183,13 +192,34 @@ impl<'a> Frame<'a> {
         self.ip.payload_at().filter(|_| !later)
     }
 
+    /// Whether the packet was captured before the network card divided it, so that its length field is 0.
+    #[inline]
+    fn is_offloaded(&self) -> bool {
+        self.captured && self.has_no_length()
+    }
+
+    #[cold]
+    fn has_no_length(&self) -> bool {
+        match self.link.network() {
+            Some(Network::Ipv4) => self.ipv4().is_some_and(|ip| ip.total_len() == 0),
+            Some(Network::Ipv6) => self.ipv6().is_some_and(|ip| {
+                ip.next_header() != number::NO_NEXT_HEADER && ip.payload() == Ipv6Payload::Bytes(0)
+            }),
+            None => false,
+        }
+    }
+
     /// Where the packet ends by its length field, which may lie beyond the frame. `None` without
     /// an IP header, or where the jumbo payload option of an IPv6 packet is cut.
     #[inline]
     fn packet_end(&self) -> Option<usize> {
         let len = match self.link.network()? {
-            Network::Ipv4 => self.ipv4()?.total_len().into(),
+            Network::Ipv4 => match self.ipv4()?.total_len() {
+                0 if self.is_offloaded() => return Some(self.wire_len),
+                len => len.into(),
+            },
             Network::Ipv6 => match self.ipv6()?.payload() {
+                Ipv6Payload::Bytes(0) if self.is_offloaded() => return Some(self.wire_len),
                 Ipv6Payload::Bytes(len) => 40 + len,
                 Ipv6Payload::Jumbo(len) => usize::try_from(len).ok()?.checked_add(40)?,
                 Ipv6Payload::Unknown => return None,
@@ -211,7 +241,9 @@ impl<'a> Frame<'a> {
                 false => self.link.payload_at + 40,
             }),
         };
-        Some(if end < headers_end {
+        Some(if end == self.wire_len && self.is_offloaded() {
+            Length::Offloaded
+        } else if end < headers_end {
             Length::WithinHeaders
         } else if end > self.wire_len {
             Length::Beyond

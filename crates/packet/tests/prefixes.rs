@@ -231,3 +231,36 @@ fn trailers_do_not_matter() {
     }
     assert!(keys > 100);
 }
+
+/// A packet that was captured before the network card divided it has length 0. It ends with its frame where a capture
+/// is read. As a received frame it ends within its header, and no router forwards it either way.
+#[test]
+fn packets_without_a_length() {
+    let link = LinkType::RawIp;
+    let mut v4 = crate::common::ipv4(&[], 0, 6, &crate::common::tcp());
+    v4[2..4].fill(0);
+    let checksum = fibula_packet::checksum::compute(&[&v4[..10], &[0, 0], &v4[12..20]].concat());
+    v4[10..12].copy_from_slice(&checksum.to_be_bytes());
+    let mut v6 = crate::common::ipv6(6, &crate::common::tcp());
+    v6[4..6].fill(0);
+    for (bytes, wire_len) in [(&v4, v4.len()), (&v6, v6.len()), (&v4, 9000), (&v6, 70_000)] {
+        let captured = Frame::parse_captured(link, bytes, wire_len);
+        assert_eq!((captured.length(), captured.fault()), (Some(Length::Offloaded), None));
+        assert_eq!(captured.ports(), Some((80, 8080)));
+        assert_eq!(captured.flow_key().ports, captured.ports());
+        assert_eq!(captured.flow_key().tcp_flags, Some(0x12));
+        assert_eq!(captured.check_forward(), Err(Refusal::LengthWithinHeader));
+        let received = Frame::parse(link, bytes);
+        assert_eq!((received.ports(), received.flow_key().ports), (None, None));
+    }
+    let received = Frame::parse(link, &v4);
+    assert_eq!(received.length(), Some(Length::WithinHeaders));
+    assert_eq!(received.flow_key().ends, None);
+    assert_eq!(received.check_forward(), Err(Refusal::LengthWithinHeader));
+    // Nothing follows, and so does no length.
+    let nothing = crate::common::ipv6(59, &[]);
+    assert_eq!(Frame::parse_captured(link, &nothing, 40).length(), Some(Length::Whole));
+    // Cut before its ports.
+    let cut = Frame::parse_captured(link, &v4[..22], v4.len());
+    assert_eq!((cut.ports(), cut.fault().unwrap().kind), (None, FaultKind::Cut));
+}

@@ -138,7 +138,7 @@ impl Pcap {
                     block.tally.cut += u64::from(packet.data.len() < packet.length as usize);
                     match &mut self.flows {
                         Some(flows) => {
-                            let flow = flow(packet.link, packet.data);
+                            let flow = flow(packet.link, packet.data, packet.length as usize);
                             block.tally.truncated += u64::from(flow.truncated);
                             flows.add(&flow, packet.time, packet.length.into());
                         }
@@ -206,7 +206,7 @@ fn flow_row(flow: &Sum, slots: &[bool], block: &mut Block) {
 }
 
 fn packet_row(packet: &Packet<'_>, slots: &[bool], block: &mut Block) {
-    let flow = flow(packet.link, packet.data);
+    let flow = flow(packet.link, packet.data, packet.length as usize);
     block.tally.truncated += u64::from(flow.truncated);
     cells(flow.ends, slots, block);
     push_row(Kind::Annotate, block, |text| {

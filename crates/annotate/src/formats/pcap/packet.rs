@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use fibula_packet::{FaultKind, Frame, Header, LinkType, has_ports, ports};
+use fibula_packet::{FaultKind, Frame, Header, LinkType, has_ports};
 
 /// The addresses, protocol and ports of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,9 +56,9 @@ impl Protocol {
 }
 
 /// Reads the headers of a packet of this LINKTYPE.
-pub(super) fn flow(link: u32, data: &[u8]) -> Flow {
+pub(super) fn flow(link: u32, data: &[u8], wire_len: usize) -> Flow {
     let Some(link) = LinkType::from_number(link) else { return Flow::default() };
-    let frame = Frame::parse(link, data);
+    let frame = Frame::parse_captured(link, data, wire_len);
     let Some(ends) = frame.ends() else { return without_addresses(frame) };
     let announced = frame.announced().map_or(Protocol::Unknown, Protocol::Ip);
     let mut flow = Flow { ends: Some(ends), protocol: announced, ..Flow::default() };
@@ -66,10 +66,7 @@ pub(super) fn flow(link: u32, data: &[u8]) -> Flow {
     let later = frame.fragment().is_some_and(|fragment| fragment.offset > 0);
     let header_fits = frame.ipv4().is_none_or(|ip| ip.header_len() >= 20);
     if has_ports(protocol) && !later && header_fits {
-        // `Frame::ports` is not used here: captures on hosts with segmentation offload have packets
-        // whose IP length is 0 but which have ports.
-        let transport = frame.transport_at().and_then(|at| data.get(at..));
-        flow.ports = transport.and_then(|header| ports(protocol, header));
+        flow.ports = frame.ports();
         flow.truncated = flow.ports.is_none();
     }
     flow
@@ -101,6 +98,10 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+
+    fn flow(link: u32, data: &[u8]) -> Flow {
+        super::flow(link, data, data.len())
+    }
     use proptest::prelude::*;
 
     fn hex(text: &str) -> Vec<u8> {
