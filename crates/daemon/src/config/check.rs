@@ -15,12 +15,12 @@ use super::{
 /// A problem, and where it is in the file, if it is there.
 pub(super) struct Fault {
     at: Option<Range<usize>>,
-    problem: Problem,
+    problem: Box<Problem>,
 }
 
 impl From<Problem> for Fault {
     fn from(problem: Problem) -> Self {
-        Self { at: None, problem }
+        Self { at: None, problem: problem.into() }
     }
 }
 
@@ -46,7 +46,7 @@ impl ServeConfig {
     pub(super) fn checked_in(self, text: &Text<'_>) -> Result<Self, ConfigError> {
         match self.check() {
             Ok(()) => Ok(self),
-            Err(Fault { at, problem }) => Err(text.error(at, problem)),
+            Err(Fault { at, problem }) => Err(text.error(at, *problem)),
         }
     }
 
@@ -57,7 +57,7 @@ impl ServeConfig {
     pub fn checked(self) -> Result<Self, ConfigError> {
         match self.check() {
             Ok(()) => Ok(self),
-            Err(Fault { problem, .. }) => Err(problem.into()),
+            Err(Fault { problem, .. }) => Err((*problem).into()),
         }
     }
 
@@ -107,7 +107,7 @@ impl ServeConfig {
         let (mut names, mut addresses) = (HashSet::new(), HashMap::new());
         for (source, at) in self.spanned() {
             let checked = check_source(&source, &mut names, &mut addresses);
-            checked.map_err(|problem| Fault { at, problem })?;
+            checked.map_err(|problem| Fault { at, problem: problem.into() })?;
         }
         if let Some(http) = &self.http {
             check_http(http, &addresses)?;
@@ -124,7 +124,8 @@ fn check_http(http: &Http, addresses: &HashMap<SocketAddr, String>) -> Result<()
         // It is not in the file if it is the default, or a flag's.
         let at = Some(http.listen.span()).filter(|at| !at.is_empty());
         let (one, other, address) = (name.clone(), "http".to_owned(), http.address());
-        return Err(Fault { at, problem: Problem::SameAddress { one, other, address } });
+        let problem = Problem::SameAddress { one, other, address };
+        return Err(Fault { at, problem: problem.into() });
     }
     match http.tls_certificate.is_some() != http.tls_key.is_some() {
         true => Err(Problem::HalfOfTls.into()),
