@@ -1,12 +1,12 @@
 //! OPEN messages: what is decoded and encoded again is the same, and two of them agree on an encoding.
 #![no_main]
 
-use fibula_ingest::bgp::{Family, Open};
+use fibula_ingest::bgp::{AfiSafi, Open};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(open) = Open::decode(data) else { return };
-    let _ = open.supports(Family::IPV6);
+    let _ = open.supports(AfiSafi::IPV6);
     let _ = open.encoding_to(&open);
     // What is longer than a message can be is not encoded.
     let Ok(message) = open.encode() else { return };

@@ -2,7 +2,7 @@
 #![no_main]
 
 use fibula_fuzz::decode;
-use fibula_ingest::text::{Header, KeyColumns, TextDecoder, TextOptions};
+use fibula_ingest::text::{HeaderLine, KeyColumns, TextDecoder, TextOptions};
 use fibula_ingest::{ColumnKind, Format, HostBits, ScalarType, Tail};
 use libfuzzer_sys::fuzz_target;
 
@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
     let columns = |key: &str| (key.to_owned(), ColumnKind::Str);
     let options = TextOptions {
         delimiter: delimiters[usize::from(key >> 4) % delimiters.len()],
-        header: [Header::Auto, Header::Present, Header::Absent][usize::from(key) % 3],
+        header: [HeaderLine::Auto, HeaderLine::Present, HeaderLine::Absent][usize::from(key) % 3],
         names: (0..names & 7).map(|i| format!("{}", (b'a' + i) as char)).collect(),
         key: match key % 5 {
             0..3 => KeyColumns::Auto,

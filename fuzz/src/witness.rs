@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use fibula_core::{Attributes, Change, Update, Value, Vrf};
 use fibula_ingest::{
-    ColumnKind, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, Stopped, Tail,
+    ColumnKind, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, StopReason, Tail,
 };
 
 /// Checks that every call keeps the contract of [`Sink`], and keeps a digest of all calls: equal
@@ -36,8 +36,8 @@ impl Witness {
     }
 
     /// The options did not fit, or the stream became unreadable; nothing else stops a decoder here.
-    fn misfit(mut self, stopped: &Stopped) -> Self {
-        assert!(matches!(stopped, Stopped::Misfit(_)), "stopped, though nobody asked for it");
+    fn misfit(mut self, stopped: &StopReason) -> Self {
+        assert!(matches!(stopped, StopReason::Misfit(_)), "stopped, though nobody asked for it");
         assert!(self.info.as_ref().is_none_or(|info| info.format == "bmp"));
         self.note(7, stopped);
         self

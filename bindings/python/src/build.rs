@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use fibula_fib::{EngineChoice, Fib, FibError, FibOptions};
-use fibula_ingest::text::{Header, KeyColumns, TextOptions};
-use fibula_ingest::{ColumnKind, Damage, HostBits, Progress, ReadReport};
+use fibula_ingest::text::{HeaderLine, KeyColumns, TextOptions};
+use fibula_ingest::{ColumnKind, Damage, HostBits, ReadProgress, ReadReport};
 use fibula_rib::{BuilderOptions, Loading, ScalarType, Table};
 use fibula_rpki::Vrps;
 use fibula_sources::{Merge, Settings, Source, SourceError as Failed, Watch};
@@ -62,7 +62,7 @@ pub struct Report {
 }
 
 impl Watch for Report {
-    fn progress(&mut self, _: &str, _: Progress) {}
+    fn progress(&mut self, _: &str, _: ReadProgress) {}
 
     fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]) {
         self.damaged += report.damaged;
@@ -220,9 +220,9 @@ fn settings(building: &Building) -> PyResult<Settings> {
         text: TextOptions {
             delimiter,
             header: match building.header {
-                None => Header::Auto,
-                Some(true) => Header::Present,
-                Some(false) => Header::Absent,
+                None => HeaderLine::Auto,
+                Some(true) => HeaderLine::Present,
+                Some(false) => HeaderLine::Absent,
             },
             names: building.names.clone(),
             key,

@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use fibula_core::Family;
-use fibula_export::{ExportError, TextForm};
+use fibula_export::{ExportError, TextFormat};
 use fibula_rib::{AtomicFile, Table};
 use pyo3::PyResult;
 
@@ -13,7 +13,7 @@ use crate::error::{self, FibulaError};
 /// A format, as it is asked for.
 #[derive(Clone, Copy)]
 pub enum To {
-    Text(TextForm),
+    Text(TextFormat),
     Mmdb,
     Prefixes,
     Intervals(Family),
@@ -23,9 +23,9 @@ impl To {
     /// The format of this name; of intervals, those of `family`, which a table with one family need not say.
     pub fn new(name: &str, family: Option<&str>, table: &Table) -> PyResult<Self> {
         Ok(match name {
-            "tsv" => Self::Text(TextForm::Tsv),
-            "csv" => Self::Text(TextForm::Csv),
-            "clickhouse" => Self::Text(TextForm::ClickHouse),
+            "tsv" => Self::Text(TextFormat::Tsv),
+            "csv" => Self::Text(TextFormat::Csv),
+            "clickhouse" => Self::Text(TextFormat::ClickHouse),
             "mmdb" => Self::Mmdb,
             "prefixes" => Self::Prefixes,
             "intervals" => {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use clap::Args as ClapArgs;
 use fibula_core::{Family, Prefix, grouped};
-use fibula_export::{ExportError, TextForm};
+use fibula_export::{ExportError, TextFormat};
 use fibula_rib::Table;
 
 use crate::failure::{Failure, Outcome};
@@ -63,7 +63,7 @@ pub struct Args {
 /// `--to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
-    Text(TextForm),
+    Text(TextFormat),
     Mmdb,
     Intervals,
     Prefixes,
@@ -74,9 +74,9 @@ impl FromStr for To {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
-            "tsv" | "text" => Ok(Self::Text(TextForm::Tsv)),
-            "csv" => Ok(Self::Text(TextForm::Csv)),
-            "clickhouse" => Ok(Self::Text(TextForm::ClickHouse)),
+            "tsv" | "text" => Ok(Self::Text(TextFormat::Tsv)),
+            "csv" => Ok(Self::Text(TextFormat::Csv)),
+            "clickhouse" => Ok(Self::Text(TextFormat::ClickHouse)),
             "mmdb" => Ok(Self::Mmdb),
             "intervals" | "parquet" => Ok(Self::Intervals),
             "prefixes" => Ok(Self::Prefixes),
@@ -101,7 +101,7 @@ impl Args {
         let is_special = path.metadata().is_ok_and(|meta| !meta.is_file());
         let to = match self.to.or_else(|| To::from_path(path)) {
             Some(to) => to,
-            None if is_stdout || is_special => To::Text(TextForm::Tsv),
+            None if is_stdout || is_special => To::Text(TextFormat::Tsv),
             None => {
                 let name = path.display();
                 return Err(Failure::new(format_args!("{name}: its ending tells no format"))
@@ -122,8 +122,8 @@ impl Args {
 impl To {
     fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
-            "tsv" | "txt" => Some(Self::Text(TextForm::Tsv)),
-            "csv" => Some(Self::Text(TextForm::Csv)),
+            "tsv" | "txt" => Some(Self::Text(TextFormat::Tsv)),
+            "csv" => Some(Self::Text(TextFormat::Csv)),
             "mmdb" => Some(Self::Mmdb),
             "parquet" => Some(Self::Intervals),
             _ => None,

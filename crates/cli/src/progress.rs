@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fibula_core::grouped;
-use fibula_ingest::Progress;
+use fibula_ingest::ReadProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::eprint_line;
@@ -28,7 +28,7 @@ impl Bar {
     }
 
     /// Shows how far reading has come.
-    pub fn show(&self, progress: Progress) {
+    pub fn show(&self, progress: ReadProgress) {
         self.moved(
             progress.bytes_read,
             progress.bytes_total,

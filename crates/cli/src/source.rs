@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use fibula_core::Family;
-use fibula_ingest::text::{Header, KeyColumns, TextOptions};
+use fibula_ingest::text::{HeaderLine, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Format, HostBits, ReadOptions, SourceSpec};
 use fibula_rib::{BuilderOptions, Loading, Moment, PeerChoice, ScalarType};
 use fibula_sources::Settings;
@@ -66,7 +66,7 @@ pub struct ReadArgs {
     pub delimiter: Option<u8>,
     /// Text: whether the first line names the columns (default: by its content)
     #[arg(long, value_name = "yes|no", value_parser = parse_header)]
-    pub header: Option<Header>,
+    pub header: Option<HeaderLine>,
     /// Text: names for all columns in file order, address columns included
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     pub names: Vec<String>,
@@ -223,8 +223,8 @@ pub fn parse_yes_no(text: &str) -> Result<bool, String> {
     }
 }
 
-fn parse_header(text: &str) -> Result<Header, String> {
-    parse_yes_no(text).map(|yes| if yes { Header::Present } else { Header::Absent })
+fn parse_header(text: &str) -> Result<HeaderLine, String> {
+    parse_yes_no(text).map(|yes| if yes { HeaderLine::Present } else { HeaderLine::Absent })
 }
 
 /// The kind of a column's values, and the type that its texts stand for.

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use fibula_core::grouped;
 use fibula_fib::{Fib, FibError, FibOptions};
-use fibula_ingest::{Damage, Progress, ReadReport};
+use fibula_ingest::{Damage, ReadProgress, ReadReport};
 use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{Moment, PeerChoice, Provenance, SourceRecord, Table, TableDate};
 use fibula_sources::Watch;
@@ -64,7 +64,7 @@ impl<'a> Aloud<'a> {
 }
 
 impl Watch for Aloud<'_> {
-    fn progress(&mut self, name: &str, progress: Progress) {
+    fn progress(&mut self, name: &str, progress: ReadProgress) {
         self.bar.get_or_insert_with(|| Bar::new(name)).show(progress);
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::ValueEnum;
-use fibula_export::{ExportError, TextForm};
+use fibula_export::{ExportError, TextFormat};
 use fibula_rib::Table;
 
 use crate::failure::Failure;
@@ -37,8 +37,8 @@ impl To {
     pub fn write(self, table: &Table, path: &Path) -> Result<(), Failure> {
         let mut out = Output::create(path)?;
         let written = match self {
-            Self::Csv => fibula_export::text(table, TextForm::Csv, &mut out).map_err(Into::into),
-            Self::Tsv => fibula_export::text(table, TextForm::Tsv, &mut out).map_err(Into::into),
+            Self::Csv => fibula_export::text(table, TextFormat::Csv, &mut out).map_err(Into::into),
+            Self::Tsv => fibula_export::text(table, TextFormat::Tsv, &mut out).map_err(Into::into),
             Self::Parquet => fibula_export::prefixes(table, &mut out),
         };
         written.map_err(|error| match error {

@@ -20,7 +20,7 @@ use fibula_rib::Table;
 
 pub use intervals::{intervals, prefixes};
 pub use mmdb::mmdb;
-pub use text::{TextForm, text};
+pub use text::{TextFormat, text};
 
 /// The error of writing a table.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use fibula_rib::{Columns, Pod, Table};
 
 /// The format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextForm {
+pub enum TextFormat {
     /// Fields separated by tabs. Tabs and line ends inside a field become spaces.
     Tsv,
     /// Fields separated by commas, quoted as in RFC 4180.
@@ -20,20 +20,20 @@ pub enum TextForm {
 ///
 /// ```
 /// use fibula_core::{Hop, Routes};
-/// use fibula_export::{TextForm, text};
+/// use fibula_export::{TextFormat, text};
 /// use fibula_rib::Table;
 ///
 /// let v4: Routes<u32> = [("10.0.0.0/8".parse().unwrap(), Hop::new(1))].into_iter().collect();
 /// let table = Table::from_routes(v4, Routes::default());
 /// let mut out = Vec::new();
-/// text(&table, TextForm::Csv, &mut out)?;
+/// text(&table, TextFormat::Csv, &mut out)?;
 /// assert_eq!(out, b"prefix,hop\n10.0.0.0/8,1\n");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
 /// # Errors
 /// If writing fails.
-pub fn text(table: &Table, form: TextForm, mut out: impl Write) -> io::Result<()> {
+pub fn text(table: &Table, form: TextFormat, mut out: impl Write) -> io::Result<()> {
     let columns = &table.columns;
     let mut line = String::from("prefix");
     for name in columns.names() {
@@ -51,7 +51,7 @@ pub fn text(table: &Table, form: TextForm, mut out: impl Write) -> io::Result<()
 
 fn routes<A: Addr + Pod>(
     table: &Table,
-    form: TextForm,
+    form: TextFormat,
     rows: &mut [Option<Box<str>>],
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -70,7 +70,7 @@ fn routes<A: Addr + Pod>(
     Ok(())
 }
 
-impl TextForm {
+impl TextFormat {
     const fn delimiter(self) -> char {
         match self {
             Self::Tsv => '\t',

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, StringArray};
 use fibula_core::{Addr, AnyPrefix, Attributes, Change, Hop, Routes, Update, Value};
-use fibula_export::{TextForm, intervals, mmdb, text};
+use fibula_export::{TextFormat, intervals, mmdb, text};
 use fibula_rib::{
     BuilderOptions, ColumnKind, Columns, ColumnsBuilder, Pod, ScalarType, Table, TableBuilder,
 };
@@ -421,7 +421,7 @@ fn text_has_every_route() {
         String::from_utf8(out).unwrap()
     };
     assert_eq!(
-        write(TextForm::Csv),
+        write(TextFormat::Csv),
         "prefix,n,wide,s\n\
          0.0.0.0/0,10012,4,\"tab\there\nand there\"\n\
          10.0.0.0/8,20003,1,\"a,b\"\n\
@@ -429,10 +429,10 @@ fn text_has_every_route() {
          ::/0,30015,18446744073709551610,\n\
          2001:db8::/32,0,18446744073709551615,\"\"\n"
     );
-    assert!(write(TextForm::Tsv).contains("0.0.0.0/0\t10012\t4\ttab here and there\n"));
-    assert!(write(TextForm::ClickHouse).contains("::/0,30015,18446744073709551610,\\N\n"));
+    assert!(write(TextFormat::Tsv).contains("0.0.0.0/0\t10012\t4\ttab here and there\n"));
+    assert!(write(TextFormat::ClickHouse).contains("::/0,30015,18446744073709551610,\\N\n"));
     let prefixes = |line: &str| line.split('\t').next().unwrap().parse::<AnyPrefix>().is_ok();
-    assert_eq!(write(TextForm::Tsv).lines().filter(|line| prefixes(line)).count(), 5);
+    assert_eq!(write(TextFormat::Tsv).lines().filter(|line| prefixes(line)).count(), 5);
 }
 
 #[test]

@@ -30,11 +30,11 @@
 //! use fibula_fib::FibOptions;
 //! use fibula_rib::{Live, LiveOptions, Rib};
 //! # use fibula_core::{Attributes, Change, Update};
-//! # use fibula_ingest::{Decoder, Sink, Stopped, Tail};
+//! # use fibula_ingest::{Decoder, Sink, StopReason, Tail};
 //! # #[derive(Default)]
 //! # struct OneALine;
 //! # impl Decoder for OneALine {
-//! #     fn decode(&mut self, input: &[u8], _: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+//! #     fn decode(&mut self, input: &[u8], _: Tail, sink: &mut dyn Sink) -> Result<usize, StopReason> {
 //! #         for line in std::str::from_utf8(input).unwrap().lines() {
 //! #             let change = Change::Announce(Attributes::Values(&[]));
 //! #             sink.update(&Update::new(line.parse().unwrap(), change));

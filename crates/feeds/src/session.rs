@@ -20,7 +20,7 @@
 
 use std::time::Duration;
 
-use fibula_ingest::{Decoder, DriveError, Driver, Stopped};
+use fibula_ingest::{Decoder, DriveError, Driver, StopReason};
 use fibula_rib::Peer;
 
 use crate::listen::NOBODY;
@@ -180,7 +180,7 @@ impl Session {
         }
         pushed.map_err(|error| match error {
             DriveError::TooLong { bytes } => FeedError::TooLong { bytes },
-            DriveError::Stopped(Stopped::Misfit(what)) => FeedError::Misfit(what),
+            DriveError::Stopped(StopReason::Misfit(what)) => FeedError::Misfit(what),
             other => FeedError::Misfit(other.to_string()),
         })?;
         if peers.progress() != before {

@@ -9,7 +9,7 @@
 
 use std::error::Error;
 
-use fibula::ingest::{Damage, Progress, ReadReport};
+use fibula::ingest::{Damage, ReadProgress, ReadReport};
 use fibula::sources::{Merge, Settings, Source, Watch};
 use fibula::{Fib, FibOptions};
 
@@ -17,7 +17,7 @@ use fibula::{Fib, FibOptions};
 struct Print;
 
 impl Watch for Print {
-    fn progress(&mut self, _: &str, _: Progress) {}
+    fn progress(&mut self, _: &str, _: ReadProgress) {}
 
     fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]) {
         println!(

@@ -35,8 +35,13 @@ pub trait Decoder: Send {
     /// Decodes the complete records at the beginning of `input` and returns the number of bytes consumed. With
     /// [`Tail::More`] this may be 0, and then more input is needed. With the other two it is all of the input.
     /// # Errors
-    /// [`Stopped`] if the sink asked to stop or the options do not fit. The decoder must not be used again.
-    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped>;
+    /// [`StopReason`] if the sink asked to stop or the options do not fit. The decoder must not be used again.
+    fn decode(
+        &mut self,
+        input: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason>;
 
     /// Records seen so far: lines of text, MRT records, networks of an mmdb file, FPM frames, netlink messages.
     fn records(&self) -> u64;
@@ -56,7 +61,7 @@ pub trait Decoder: Send {
 
 /// The reason why a decoder stopped before the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stopped {
+pub enum StopReason {
     /// The sink asked to stop, by [`Sink::damage`].
     BySink,
     /// The options do not fit the input, which was not decoded; or a stream (BMP) has become unreadable, because the
@@ -64,7 +69,7 @@ pub enum Stopped {
     Misfit(String),
 }
 
-impl fmt::Display for Stopped {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BySink => f.write_str("decoding was stopped"),
@@ -73,7 +78,7 @@ impl fmt::Display for Stopped {
     }
 }
 
-impl std::error::Error for Stopped {}
+impl std::error::Error for StopReason {}
 
 /// Receives the output of a [`Decoder`], of [`read`](crate::read) or of [`bgp::Messages`](crate::bgp::Messages), for
 /// one source. [`Sink::begin`] is called once, before all other calls except [`Sink::damage`]. A peer is declared

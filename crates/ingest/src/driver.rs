@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
 
-use crate::{Decoder, Sink, Stopped, Tail};
+use crate::{Decoder, Sink, StopReason, Tail};
 
 /// Bytes asked of a reader at a time.
 const BLOCK: usize = 256 << 10;
@@ -36,7 +36,7 @@ pub struct Driver {
 
 /// The result of [`Driver::pull`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pulled {
+pub enum PullResult {
     /// This number of bytes was read and decoded.
     Bytes(usize),
     /// No data now: the reader would block, timed out, or was interrupted.
@@ -76,18 +76,18 @@ impl Driver {
         &mut self,
         input: &mut dyn Read,
         sink: &mut dyn Sink,
-    ) -> Result<Pulled, DriveError> {
+    ) -> Result<PullResult, DriveError> {
         if self.buf.len() - self.end < BLOCK / 2 {
             self.make_room(BLOCK)?;
         }
         match input.read(&mut self.buf[self.end..]) {
-            Ok(0) => Ok(Pulled::End),
+            Ok(0) => Ok(PullResult::End),
             Ok(read) => {
                 self.end += read;
                 self.decode(sink)?;
-                Ok(Pulled::Bytes(read))
+                Ok(PullResult::Bytes(read))
             }
-            Err(error) if is_pause(&error) => Ok(Pulled::Paused),
+            Err(error) if is_pause(&error) => Ok(PullResult::Paused),
             Err(error) => Err(DriveError::Io(error)),
         }
     }
@@ -201,7 +201,7 @@ pub(crate) fn is_pause(error: &io::Error) -> bool {
 #[non_exhaustive]
 pub enum DriveError {
     /// The decoder was stopped.
-    Stopped(Stopped),
+    Stopped(StopReason),
     /// A record is longer than any valid record.
     TooLong {
         /// How many.
@@ -237,8 +237,8 @@ impl From<io::Error> for DriveError {
     }
 }
 
-impl From<Stopped> for DriveError {
-    fn from(stopped: Stopped) -> Self {
+impl From<StopReason> for DriveError {
+    fn from(stopped: StopReason) -> Self {
         Self::Stopped(stopped)
     }
 }

@@ -37,12 +37,12 @@
 //! let mut sink = Collected::default();
 //! FpmDecoder::default().decode(&frame, Tail::End, &mut sink)?;
 //! assert_eq!(sink.lines, ["+ 0 192.0.2.0/24 via 10.9.0.14 interface 11"]);
-//! # Ok::<(), fibula_ingest::Stopped>(())
+//! # Ok::<(), fibula_ingest::StopReason>(())
 //! ```
 
 use crate::netlink::{Header, Table, padded};
 use crate::position::{RecordPosition, each_record};
-use crate::{Decoder, Sink, SourceInfo, Stopped, Tail};
+use crate::{Decoder, Sink, SourceInfo, StopReason, Tail};
 
 /// Bytes of a frame's header.
 const HEADER: usize = 4;
@@ -62,7 +62,7 @@ pub struct FpmDecoder {
 
 impl FpmDecoder {
     /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
-    fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, StopReason> {
         if self.position.lost.is_some() {
             return self.search(rest, tail, sink);
         }
@@ -74,7 +74,7 @@ impl FpmDecoder {
         if !self.begun {
             match fits(rest, kind == kind::PROTOBUF && is_frame) {
                 Some(Ok(())) => {}
-                Some(Err(why)) => return Err(Stopped::Misfit(why)),
+                Some(Err(why)) => return Err(StopReason::Misfit(why)),
                 None => {
                     return self.position.cut(rest, tail, "the first frame is cut short", sink);
                 }
@@ -106,7 +106,7 @@ impl FpmDecoder {
     }
 
     /// Decodes the messages of a frame.
-    fn messages(&mut self, body: &[u8], sink: &mut dyn Sink) -> Result<(), Stopped> {
+    fn messages(&mut self, body: &[u8], sink: &mut dyn Sink) -> Result<(), StopReason> {
         let mut at = 0;
         while let Some(header) = Header::read(&body[at..]) {
             if !header.is_plausible(body.len() - at) {
@@ -130,7 +130,12 @@ impl FpmDecoder {
     }
 
     /// Searches for the next frame.
-    fn search(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn search(
+        &mut self,
+        rest: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         let no_frame = |at: &usize| looks_like_frame(&rest[*at..]) == Some(false);
         let at = (0..rest.len()).find(|at| !no_frame(at)).unwrap_or(rest.len());
         match looks_like_frame(&rest[at..]) {
@@ -151,7 +156,12 @@ impl FpmDecoder {
     }
 
     /// Reports damage at this place behind the frame's header.
-    fn report_in_frame(&self, at: usize, what: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    fn report_in_frame(
+        &self,
+        at: usize,
+        what: &str,
+        sink: &mut dyn Sink,
+    ) -> Result<(), StopReason> {
         let what = format!("{what} (byte {} of the frame)", HEADER + at);
         self.position.report(self.position.offset, what, sink)
     }
@@ -195,7 +205,12 @@ pub(crate) fn looks_like_frame(bytes: &[u8]) -> Option<bool> {
 }
 
 impl Decoder for FpmDecoder {
-    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn decode(
+        &mut self,
+        input: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         let at = each_record(input, |rest| {
             let taken = self.step(rest, tail, &mut *sink)?;
             self.position.offset += taken as u64;

@@ -29,7 +29,7 @@
 //! assert_eq!(sink.lines, ["192.0.2.0/24 = 64500", "2001:db8::/32 = 64501"]);
 //! // The bad line is reported, not swallowed.
 //! assert_eq!((sink.damage[0].record, sink.damage[0].offset), (4, 56));
-//! # Ok::<(), fibula_ingest::Stopped>(())
+//! # Ok::<(), fibula_ingest::StopReason>(())
 //! ```
 //!
 //! # Damage
@@ -62,10 +62,10 @@ pub use fibula_core::{ColumnKind, ScalarType};
 
 pub use compress::{Compression, open as decompress};
 pub use decoder::{
-    Collected, ColumnDecl, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, Stopped, Tail,
+    Collected, ColumnDecl, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, StopReason, Tail,
 };
-pub use driver::{DriveError, Driver, Pulled};
-pub use options::{Format, HostBits, Progress, ReadError, ReadOptions, ReadReport, SourceSpec};
+pub use driver::{DriveError, Driver, PullResult};
+pub use options::{Format, HostBits, ReadError, ReadOptions, ReadProgress, ReadReport, SourceSpec};
 pub use read::{read, read_from};
 
 /// The program in the README compiles and runs.

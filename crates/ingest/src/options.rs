@@ -130,7 +130,7 @@ pub enum HostBits {
 
 /// Progress of [`read`](crate::read).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ReadProgress {
     /// Bytes read from the file, before decompression.
     pub bytes_read: u64,
     /// The file's size; `None` for standard input and pipes.
@@ -158,7 +158,7 @@ pub struct ReadOptions<'a> {
     /// Options for text: columns, header, delimiter, host bits.
     pub text: TextOptions,
     /// A function that is called after every block.
-    pub progress: Option<&'a mut dyn FnMut(Progress)>,
+    pub progress: Option<&'a mut dyn FnMut(ReadProgress)>,
 }
 
 impl fmt::Debug for ReadOptions<'_> {

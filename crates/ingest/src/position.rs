@@ -1,12 +1,12 @@
 //! Shared code of decoders for streams of records: reading one record after the other, with its position.
 
-use crate::{Damage, Sink, Stopped, Tail};
+use crate::{Damage, Sink, StopReason, Tail};
 
 /// Gives `step` what is left of the input, until it takes nothing; returns how much it took in all.
 pub(crate) fn each_record(
     input: &[u8],
-    mut step: impl FnMut(&[u8]) -> Result<usize, Stopped>,
-) -> Result<usize, Stopped> {
+    mut step: impl FnMut(&[u8]) -> Result<usize, StopReason>,
+) -> Result<usize, StopReason> {
     let mut at = 0;
     while at < input.len() {
         match step(&input[at..])? {
@@ -30,7 +30,7 @@ pub(crate) struct RecordPosition {
 
 impl RecordPosition {
     /// What was lost, if anything was, ends so many bytes from here.
-    pub(crate) fn found(&mut self, at: usize, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    pub(crate) fn found(&mut self, at: usize, sink: &mut dyn Sink) -> Result<(), StopReason> {
         let Some((offset, what)) = self.lost.take() else { return Ok(()) };
         let skipped = self.offset + at as u64 - offset;
         self.report(offset, format!("{what}; {skipped} bytes skipped"), sink)
@@ -43,7 +43,7 @@ impl RecordPosition {
         tail: Tail,
         what: impl Into<String>,
         sink: &mut dyn Sink,
-    ) -> Result<usize, Stopped> {
+    ) -> Result<usize, StopReason> {
         if !tail.is_last() {
             return Ok(0);
         }
@@ -57,9 +57,9 @@ impl RecordPosition {
         offset: u64,
         what: String,
         sink: &mut dyn Sink,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), StopReason> {
         match sink.damage(&Damage::new(self.records, offset, what)).is_break() {
-            true => Err(Stopped::BySink),
+            true => Err(StopReason::BySink),
             false => Ok(()),
         }
     }

@@ -22,9 +22,9 @@ use crate::mrt::MrtDecoder;
 use crate::ris::RisDecoder;
 use crate::text::TextDecoder;
 use crate::{
-    Damage, Decoder, DriveError, Driver, Format, PeerInfo, PeerState, Progress, Pulled, ReadError,
-    ReadOptions, ReadReport, Sink, SourceInfo, SourceSpec, Stopped, Tail, compress, detect, driver,
-    lines,
+    Damage, Decoder, DriveError, Driver, Format, PeerInfo, PeerState, PullResult, ReadError,
+    ReadOptions, ReadProgress, ReadReport, Sink, SourceInfo, SourceSpec, StopReason, Tail,
+    compress, detect, driver, lines,
 };
 
 /// Bytes that may wait for the end of their record; no record of text or MRT is as long.
@@ -140,7 +140,7 @@ fn drive(
     let salvage = options.salvage;
     let result = pump(&mut input, &mut driver, &mut sink, salvage, |records, bytes_read| {
         if let Some(progress) = &mut options.progress {
-            progress(Progress { bytes_read, bytes_total: stat.total, records });
+            progress(ReadProgress { bytes_read, bytes_total: stat.total, records });
         }
     });
     if let Some(damage) = sink.fatal {
@@ -160,10 +160,10 @@ fn drive(
             Err(ReadError::Archive { file: name, compression, offset, error })
         }
         Err(DriveError::Io(error)) => Err(io_error(error)),
-        Err(error @ DriveError::Stopped(Stopped::BySink)) => {
+        Err(error @ DriveError::Stopped(StopReason::BySink)) => {
             Err(io_error(io::Error::other(error.to_string())))
         }
-        Err(DriveError::Stopped(Stopped::Misfit(what))) => {
+        Err(DriveError::Stopped(StopReason::Misfit(what))) => {
             Err(ReadError::Misfit { file: name, what })
         }
         Err(error @ DriveError::TooLong { .. }) => {
@@ -216,15 +216,15 @@ fn pump(
 ) -> Result<Option<io::Error>, DriveError> {
     let trouble = loop {
         match driver.pull(input, sink) {
-            Ok(Pulled::Bytes(_)) => {
+            Ok(PullResult::Bytes(_)) => {
                 let (bytes, raw) = (driver.pending().len(), input.raw.count.get());
                 if bytes.saturating_sub(LONGEST_RECORD) as u64 > raw.saturating_mul(UNPACKED) {
                     return Err(DriveError::TooLong { bytes });
                 }
                 progress(driver.records(), raw);
             }
-            Ok(Pulled::Paused) => {}
-            Ok(Pulled::End) => break None,
+            Ok(PullResult::Paused) => {}
+            Ok(PullResult::End) => break None,
             Err(DriveError::Io(error)) => match input.raw.failed.take() {
                 // The disk or the pipe failed, not the archive.
                 Some(error) => return Err(DriveError::Io(error)),

@@ -6,8 +6,8 @@ use fibula_core::{Attributes, Change, Update};
 use fibula_ingest::mrt::MrtDecoder;
 use fibula_ingest::text::TextDecoder;
 use fibula_ingest::{
-    Collected, Decoder, DriveError, Driver, Pulled, ReadError, ReadOptions, Sink, SourceSpec,
-    Stopped, Tail, read_from,
+    Collected, Decoder, DriveError, Driver, PullResult, ReadError, ReadOptions, Sink, SourceSpec,
+    StopReason, Tail, read_from,
 };
 
 /// Gives a byte at a time, with a pause before each, and then fails or ends.
@@ -49,7 +49,12 @@ impl Read for Dribble {
 struct Lines(u64);
 
 impl Decoder for Lines {
-    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn decode(
+        &mut self,
+        input: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         let mut taken = 0;
         while let Some(len) = input[taken..].iter().position(|&b| b == b'\n') {
             let prefix = std::str::from_utf8(&input[taken..taken + len]).unwrap().parse().unwrap();
@@ -75,9 +80,9 @@ fn pull_all(
     let mut pauses = 0;
     loop {
         match driver.pull(input, sink).unwrap() {
-            Pulled::Bytes(_) => {}
-            Pulled::Paused => pauses += 1,
-            Pulled::End => return (pauses, driver.finish(tail, sink).unwrap()),
+            PullResult::Bytes(_) => {}
+            PullResult::Paused => pauses += 1,
+            PullResult::End => return (pauses, driver.finish(tail, sink).unwrap()),
         }
     }
 }
@@ -154,7 +159,7 @@ fn a_reader_that_fails_is_no_end() {
     let mut input = Dribble { fails: true, ..Dribble::new(b"::/0\n::/") };
     let error = loop {
         match driver.pull(&mut input, &mut sink) {
-            Ok(Pulled::End) => panic!("it failed"),
+            Ok(PullResult::End) => panic!("it failed"),
             Ok(_) => {}
             Err(error) => break error,
         }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use fibula_core::{Attributes, Change, Update, Value};
 use fibula_ingest::{
-    Collected, Damage, Format, PeerInfo, Progress, ReadError, ReadOptions, ReadReport, Sink,
+    Collected, Damage, Format, PeerInfo, ReadError, ReadOptions, ReadProgress, ReadReport, Sink,
     SourceInfo, SourceSpec, read, read_from,
 };
 
@@ -242,12 +242,12 @@ fn small_reads_and_progress() {
     }
     let text: String = (0..2000).map(|i| format!("10.0.{}.0/24 {i}\n", i % 256)).collect();
     let mut last = None;
-    let mut watch = |progress: Progress| last = Some(progress);
+    let mut watch = |progress: ReadProgress| last = Some(progress);
     let mut options = ReadOptions { progress: Some(&mut watch), ..ReadOptions::default() };
     let mut lines = Lines::default();
     let input = Dribble(Cursor::new(text.clone().into_bytes()));
     read_from(&SourceSpec::new("-"), input, &mut options, &mut lines).unwrap();
     assert_eq!(lines.lines.len(), 2000);
-    let wanted = Progress { bytes_read: text.len() as u64, bytes_total: None, records: 2000 };
+    let wanted = ReadProgress { bytes_read: text.len() as u64, bytes_total: None, records: 2000 };
     assert_eq!(last, Some(wanted));
 }

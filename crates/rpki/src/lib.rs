@@ -16,7 +16,7 @@
 //! to it or contains it, whatever the maximum length. AS 0 is not an origin: a VRP with AS 0 matches no route (RFC
 //! 6483, section 4), and a route with origin 0, or without an origin, is never valid.
 //!
-//! [`add_columns`] stores the validity in a table, as columns, and [`Report`] counts it.
+//! [`add_columns`] stores the validity in a table, as columns, and [`ValidityReport`] counts it.
 //!
 //! ```
 //! use fibula_rpki::{Validity, Vrps, decode};
@@ -46,7 +46,7 @@ pub use columns::{ORIGIN, VALIDITY, VRPS, add_columns, parse_origin};
 pub use decode::{Decoded, decode};
 pub use error::{BadVrps, RpkiError};
 pub use read::{VrpFile, read, read_all};
-pub use report::{FamilyCounts, OriginCounts, Report};
+pub use report::{FamilyCounts, OriginCounts, ValidityReport};
 pub use validity::Validity;
 pub use vrp::{Vrp, VrpError, parse_asn};
 pub use vrps::Vrps;

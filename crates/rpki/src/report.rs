@@ -9,7 +9,7 @@ use crate::{RpkiError, VALIDITY, Validity, columns::origins};
 
 /// Routes and addresses of a table by validity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct ValidityReport {
     /// The routes of IPv4.
     pub v4: FamilyCounts,
     /// The routes of IPv6.
@@ -55,7 +55,7 @@ fn invalid(routes: &[u64; 4]) -> u64 {
     Validity::ALL.iter().zip(routes).filter(|(v, _)| v.is_invalid()).map(|(_, count)| count).sum()
 }
 
-impl Report {
+impl ValidityReport {
     /// Counts the routes of a table that [`add_columns`](crate::add_columns) made, with the same column of origins.
     ///
     /// # Errors

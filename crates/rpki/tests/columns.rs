@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fibula_core::{AnyPrefix, Hop, Prefix, Routes, Value};
 use fibula_rib::{ColumnKind, ColumnsBuilder, Table};
-use fibula_rpki::{Report, RpkiError, Validity, Vrp, Vrps, add_columns};
+use fibula_rpki::{RpkiError, Validity, ValidityReport, Vrp, Vrps, add_columns};
 use proptest::prelude::*;
 
 /// Routes of both families from the same bits, with their origins, and a column beside these.
@@ -83,7 +83,7 @@ proptest! {
         old.v4.iter().zip(new.v4.iter()).for_each(|(a, b)| each(a.prefix.into(), a.hop, b.hop));
         old.v6.iter().zip(new.v6.iter()).for_each(|(a, b)| each(a.prefix.into(), a.hop, b.hop));
 
-        let report = Report::new(&new, "origin_as").unwrap();
+        let report = ValidityReport::new(&new, "origin_as").unwrap();
         for validity in Validity::ALL {
             let count = |family: usize| counts[family].get(&validity).copied().unwrap_or(0);
             prop_assert_eq!(report.v4.routes[validity as usize], count(0));
@@ -144,5 +144,5 @@ fn columns_that_hold_no_origins() {
     }
     let error = add_columns(&with(&values), &set, "origin_as").unwrap_err();
     assert_eq!(error.to_string(), "no column origin_as with the origin of routes; there are: as");
-    assert!(matches!(Report::new(&with(&values), "as"), Err(RpkiError::NoColumn { .. })));
+    assert!(matches!(ValidityReport::new(&with(&values), "as"), Err(RpkiError::NoColumn { .. })));
 }

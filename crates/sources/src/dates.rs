@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_ingest::{Damage, Progress, ReadReport};
+use fibula_ingest::{Damage, ReadProgress, ReadReport};
 use fibula_rib::dated::{NameDate, date_of_name};
 use fibula_rib::{DatedBuilder, DatedSnapshot, DatedTable, Dates, Loading, Moment, Table};
 
@@ -207,7 +207,7 @@ fn one(
 struct Ends<'a>(&'a dyn WatchDates);
 
 impl Watch for Ends<'_> {
-    fn progress(&mut self, _: &str, _: Progress) {}
+    fn progress(&mut self, _: &str, _: ReadProgress) {}
 
     fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]) {
         self.0.done(name, report, damage);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fibula_core::{Family, Hop, Update, Value, Vrf};
 use fibula_ingest::{
-    Damage, Format, PeerInfo, PeerState, Progress, ReadOptions, ReadReport, Sink, SourceInfo,
+    Damage, Format, PeerInfo, PeerState, ReadOptions, ReadProgress, ReadReport, Sink, SourceInfo,
     SourceSpec, text::TextOptions,
 };
 use fibula_rib::snapshot::SnapshotErrorKind;
@@ -48,7 +48,7 @@ impl Settings {
 /// Receives reports while files are read.
 pub trait Watch {
     /// Progress in a file.
-    fn progress(&mut self, name: &str, progress: Progress);
+    fn progress(&mut self, name: &str, progress: ReadProgress);
     /// The end of a file. `damage` has the first [`SHOWN`] damaged places.
     fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]);
     /// The chosen table of a file of several dates, and the number of its tables.
@@ -71,7 +71,7 @@ pub trait Watch {
 pub struct Silent;
 
 impl Watch for Silent {
-    fn progress(&mut self, _: &str, _: Progress) {}
+    fn progress(&mut self, _: &str, _: ReadProgress) {}
     fn done(&mut self, _: &str, _: &ReadReport, _: &[Damage]) {}
 }
 
@@ -311,7 +311,7 @@ mod tests {
     struct Kept(Option<ReadReport>);
 
     impl Watch for Kept {
-        fn progress(&mut self, _: &str, _: Progress) {}
+        fn progress(&mut self, _: &str, _: ReadProgress) {}
         fn done(&mut self, _: &str, report: &ReadReport, _: &[Damage]) {
             self.0 = Some(report.clone());
         }

@@ -45,7 +45,7 @@ impl<A: Addr> fmt::Display for Difference<A> {
 
 /// What [`check`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report<A> {
+pub struct CheckReport<A> {
     /// Addresses asked, each both singly and in a batch.
     pub probes: u64,
     /// Addresses answered wrongly, in either way or both.
@@ -54,7 +54,7 @@ pub struct Report<A> {
     pub first: Vec<Difference<A>>,
 }
 
-impl<A: Addr> Report<A> {
+impl<A: Addr> CheckReport<A> {
     /// Whether every answer was right.
     pub fn is_ok(&self) -> bool {
         self.wrong == 0
@@ -69,7 +69,7 @@ impl<A: Addr> Report<A> {
     }
 }
 
-impl<A: Addr> fmt::Display for Report<A> {
+impl<A: Addr> fmt::Display for CheckReport<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} probes wrong", self.wrong, self.probes)?;
         self.first.iter().try_for_each(|difference| write!(f, "\n  {difference}"))
@@ -96,8 +96,8 @@ pub fn check<A: Addr>(
     oracle: &dyn Lookup<A>,
     probes: &mut dyn Iterator<Item = A>,
     keep: usize,
-) -> Report<A> {
-    let mut report = Report { probes: 0, wrong: 0, first: Vec::new() };
+) -> CheckReport<A> {
+    let mut report = CheckReport { probes: 0, wrong: 0, first: Vec::new() };
     let mut addrs: Vec<A> = Vec::with_capacity(LONGEST_BATCH);
     let mut expected = Vec::with_capacity(LONGEST_BATCH);
     for len in batch_lengths() {
@@ -122,9 +122,9 @@ pub fn check_answers<A: Addr>(
     mut addrs: &[A],
     mut expected: &[Hop],
     keep: usize,
-) -> Report<A> {
+) -> CheckReport<A> {
     assert_eq!(addrs.len(), expected.len(), "an answer for each address");
-    let mut report = Report { probes: 0, wrong: 0, first: Vec::new() };
+    let mut report = CheckReport { probes: 0, wrong: 0, first: Vec::new() };
     for len in batch_lengths() {
         if addrs.is_empty() {
             break;
@@ -200,7 +200,7 @@ pub(crate) fn check_batch<A: Addr>(
     addrs: &[A],
     expected: &[Hop],
     keep: usize,
-    report: &mut Report<A>,
+    report: &mut CheckReport<A>,
 ) {
     // Neither "none" nor a real hop: an element that the engine forgets to write shows.
     let unwritten = Hop::new(Hop::MAX_INDEX);

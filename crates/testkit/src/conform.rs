@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use fibula_core::{Addr, BuildError, Engine, Follow, Hop, Lookup, Patched, Prefix, Route, Routes};
 
-use crate::check::{LONGEST_BATCH, Report, check, check_answers, check_batch};
+use crate::check::{CheckReport, LONGEST_BATCH, check, check_answers, check_batch};
 use crate::fib::{FibSpec, HopModel};
 use crate::traffic::{self, Traffic};
 use crate::{Oracle, Rng, probes, tables};
@@ -222,7 +222,7 @@ pub fn batch_lengths<A: Addr>(builders: &Builders<A>) {
     let case = Cases::<A>::get().lengths.get_or_init(|| Case::mixed(77));
     for form in builders {
         let Some(engine) = case.build(form) else { continue };
-        let mut report = Report::default();
+        let mut report = CheckReport::default();
         for len in 0..=LONGEST_BATCH {
             // Three places, so that a lane does not always hold the same key.
             for start in [0, len, 2 * len + 1] {

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use clap::Args as ClapArgs;
 use fibula_core::AnyPrefix;
-use fibula_rpki::{ORIGIN, Report, Validity, Vrps};
+use fibula_rpki::{ORIGIN, Validity, ValidityReport, Vrps};
 
 pub use self::add::RpkiArgs;
 use self::list::Listed;
@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let loaded = table::load_aloud(&sources, &args.read)?.table;
     let table = fibula_rpki::add_columns(&loaded, &vrps, origin)?;
     drop(loaded);
-    let report = Report::new(&table, origin)?;
+    let report = ValidityReport::new(&table, origin)?;
     let wanted: Vec<Validity> = match &*args.list {
         [] => Validity::ALL.to_vec(),
         list => list.iter().flat_map(|Listed(validities)| validities).copied().collect(),

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use fibula_core::grouped;
 use fibula_rib::SourceRecord;
-use fibula_rpki::{FamilyCounts, OriginCounts, Report, Validity, Vrps};
+use fibula_rpki::{FamilyCounts, OriginCounts, Validity, ValidityReport, Vrps};
 use serde_json::{Map, Value as Json, json};
 
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use crate::progress::note;
 
 /// The contents of the report.
 pub struct Printed<'a> {
-    pub report: &'a Report,
+    pub report: &'a ValidityReport,
     pub vrps: &'a Vrps,
     pub files: &'a [SourceRecord],
     /// Number of origins to list.

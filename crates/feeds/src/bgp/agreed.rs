@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use fibula_ingest::bgp::{Capability, Family, Open, Speaker};
+use fibula_ingest::bgp::{AfiSafi, Capability, Open, PeerEncoding};
 
 use super::neighbour::{ENHANCED_REFRESH, Neighbour};
 use super::notification::{HEADER, Notification};
@@ -38,9 +38,9 @@ pub struct Agreed {
     /// The hold time; `None` for no supervision of the connection.
     pub hold_time: Option<Duration>,
     /// The families of the routes that it sends.
-    pub families: Vec<Family>,
+    pub families: Vec<AfiSafi>,
     /// The encoding of its messages.
-    pub speaker: Speaker,
+    pub speaker: PeerEncoding,
     /// Whether it sends its routes again on request.
     pub refresh: Refresh,
     /// The maximum length of its messages, in bytes.
@@ -104,9 +104,9 @@ impl Agreed {
             return refuse(3, &[], format!("its BGP identifier {router_id} is {what}"));
         }
         let ours = with.open();
-        let both = |f: &Family| ours.supports(*f) && theirs.supports(*f);
+        let both = |f: &AfiSafi| ours.supports(*f) && theirs.supports(*f);
         let wanted = with.families();
-        let families: Vec<Family> = wanted.iter().copied().filter(both).collect();
+        let families: Vec<AfiSafi> = wanted.iter().copied().filter(both).collect();
         if families.is_empty() {
             // RFC 5492: the capabilities that we miss.
             let missing = wanted.iter().flat_map(|f| {
@@ -148,7 +148,7 @@ impl fmt::Display for Agreed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AS{}, identifier {}", self.asn, self.router_id)?;
         for family in &self.families {
-            f.write_str(if *family == Family::IPV4 { ", IPv4" } else { ", IPv6" })?;
+            f.write_str(if *family == AfiSafi::IPV4 { ", IPv4" } else { ", IPv6" })?;
         }
         match self.hold_time {
             Some(time) => write!(f, ", hold time {} s", time.as_secs())?,

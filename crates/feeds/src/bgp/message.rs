@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fibula_ingest::bgp::{Family, Message, reset};
+use fibula_ingest::bgp::{AfiSafi, Message, reset};
 use fibula_ingest::{Damage, Sink};
 use fibula_rib::Peer;
 
@@ -106,7 +106,7 @@ impl BgpSession {
         let mut told = routes.told;
         let mut ended = None;
         match decoded {
-            Ok(Message::EndOfRib { afi, safi }) => ended = Some(Family { afi, safi }),
+            Ok(Message::EndOfRib { afi, safi }) => ended = Some(AfiSafi { afi, safi }),
             Ok(_) => {}
             Err(fault) => {
                 if let Some(reset) = reset(message, agreed.speaker) {
@@ -141,8 +141,8 @@ impl BgpSession {
         let Some(counts) = number.and_then(|&number| to.paths_of(number)) else { return Ok(()) };
         self.at_most = counts.v4.max(counts.v6);
         let (family, name) = match most as usize {
-            most if counts.v4 > most => (Family::IPV4, "IPv4"),
-            most if counts.v6 > most => (Family::IPV6, "IPv6"),
+            most if counts.v4 > most => (AfiSafi::IPV4, "IPv4"),
+            most if counts.v6 > most => (AfiSafi::IPV6, "IPv6"),
             _ => return Ok(()),
         };
         let pause = self.neighbour.limit_pause;
@@ -162,7 +162,7 @@ impl BgpSession {
             return Ok(());
         };
         let &[high, low, subtype, safi, ref more @ ..] = &message[HEADER..] else { return Ok(()) };
-        let family = Family { afi: u16::from_be_bytes([high, low]), safi };
+        let family = AfiSafi { afi: u16::from_be_bytes([high, low]), safi };
         if agreed.refresh != Refresh::Demarcated || !agreed.families.contains(&family) {
             return Ok(());
         }
@@ -207,16 +207,16 @@ impl BgpSession {
 }
 
 /// A ROUTE-REFRESH; subtype 0 asks, 1 and 2 are around an answer.
-pub(super) fn write_refresh(out: &mut Vec<u8>, family: Family, subtype: u8) {
+pub(super) fn write_refresh(out: &mut Vec<u8>, family: AfiSafi, subtype: u8) {
     let [high, low] = family.afi.to_be_bytes();
     write(out, kind::ROUTE_REFRESH, &[high, low, subtype, family.safi]);
 }
 
 /// An End-of-RIB (RFC 4724, 2).
-fn write_end(out: &mut Vec<u8>, family: Family) {
+fn write_end(out: &mut Vec<u8>, family: AfiSafi) {
     let [high, low] = family.afi.to_be_bytes();
     match family {
-        Family::IPV4 => write(out, kind::UPDATE, &[0; 4]),
+        AfiSafi::IPV4 => write(out, kind::UPDATE, &[0; 4]),
         _ => write(out, kind::UPDATE, &[0, 0, 0, 6, 0x80, 15, 3, high, low, family.safi]),
     }
 }

@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fibula_ingest::bgp::{AddPathMode, BgpOptions, Capability, Family, Open};
+use fibula_ingest::bgp::{AddPathMode, AfiSafi, BgpOptions, Capability, Open};
 
 /// Number of the capability of RFC 7313, which has no value.
 pub(super) const ENHANCED_REFRESH: Capability = Capability::Other { code: 70, value: Vec::new() };
@@ -22,8 +22,8 @@ pub struct Neighbour {
     /// The hold time that we propose, in seconds: 0 (no supervision of connections), or 3 and more. The session uses
     /// the lower of both proposals.
     pub hold_time: u16,
-    /// The families that we accept: [`Family::IPV4`], [`Family::IPV6`].
-    pub families: Vec<Family>,
+    /// The families that we accept: [`AfiSafi::IPV4`], [`AfiSafi::IPV6`].
+    pub families: Vec<AfiSafi>,
     /// Whether several paths for each prefix are accepted (RFC 7911), if the neighbour sends them.
     pub add_path: bool,
     /// The optional path attributes to keep.
@@ -56,7 +56,7 @@ impl Neighbour {
             local_asn,
             router_id,
             hold_time: 90,
-            families: vec![Family::IPV4, Family::IPV6],
+            families: vec![AfiSafi::IPV4, AfiSafi::IPV6],
             add_path: false,
             attributes: BgpOptions { as_path: true, communities: true },
             table: String::new(),
@@ -76,7 +76,7 @@ impl Neighbour {
     pub fn check(&self) -> Result<(), String> {
         let neighbour = self.address;
         let no = |what: &str| Err(format!("neighbour {neighbour}: {what}"));
-        let is_known = |family: &Family| [Family::IPV4, Family::IPV6].contains(family);
+        let is_known = |family: &AfiSafi| [AfiSafi::IPV4, AfiSafi::IPV6].contains(family);
         match self {
             _ if self.local_asn == 0 || self.asn == Some(0) => no("there is no AS 0"),
             _ if self.router_id.is_unspecified() => no("the router id must not be 0.0.0.0"),
@@ -92,7 +92,7 @@ impl Neighbour {
     }
 
     /// The families, each once.
-    pub(super) fn families(&self) -> Vec<Family> {
+    pub(super) fn families(&self) -> Vec<AfiSafi> {
         let mut families = self.families.clone();
         families.sort_unstable();
         families.dedup();
@@ -104,8 +104,8 @@ impl Neighbour {
         let families = self.families();
         let mut ours: Vec<_> = families.iter().map(|f| Capability::Multiprotocol(*f)).collect();
         ours.extend([Capability::RouteRefresh, ENHANCED_REFRESH, Capability::ExtendedMessage]);
-        if families.contains(&Family::IPV4) {
-            ours.push(Capability::ExtendedNextHop(vec![(Family::IPV4, Family::IPV6.afi)]));
+        if families.contains(&AfiSafi::IPV4) {
+            ours.push(Capability::ExtendedNextHop(vec![(AfiSafi::IPV4, AfiSafi::IPV6.afi)]));
         }
         // No family and no time: we forward nothing that a restart could keep, but we know what End-of-RIB
         // and the restart of a neighbour are (RFC 4724, 3).

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use fibula_ingest::bgp::Family;
+use fibula_ingest::bgp::AfiSafi;
 
 /// From the beginning of a session, or of an announced refresh, until every family has its end mark. A table
 /// is marked and swept by peer, not by family, so all families of a session end together.
 #[derive(Debug)]
 pub(super) struct Resync {
     /// Those without an end mark.
-    awaited: Vec<Family>,
+    awaited: Vec<AfiSafi>,
     /// Those whose refresh has begun (BoRR) and not ended.
-    refreshing: Vec<Family>,
+    refreshing: Vec<AfiSafi>,
     began: Duration,
     /// When an UPDATE came last.
     last: Duration,
@@ -20,7 +20,7 @@ pub(super) struct Resync {
 }
 
 impl Resync {
-    pub(super) fn new(families: &[Family], has_ends: bool, now: Duration) -> Self {
+    pub(super) fn new(families: &[AfiSafi], has_ends: bool, now: Duration) -> Self {
         let awaited = families.to_vec();
         Self { awaited, refreshing: Vec::new(), began: now, last: now, has_ends }
     }
@@ -30,19 +30,19 @@ impl Resync {
     }
 
     /// End-of-RIB.
-    pub(super) fn end(&mut self, family: Family) {
+    pub(super) fn end(&mut self, family: AfiSafi) {
         self.awaited.retain(|awaited| *awaited != family);
     }
 
     /// BoRR.
-    pub(super) fn begin_refresh(&mut self, family: Family) {
+    pub(super) fn begin_refresh(&mut self, family: AfiSafi) {
         if !self.refreshing.contains(&family) {
             self.refreshing.push(family);
         }
     }
 
     /// EoRR; one without its BoRR means nothing (RFC 7313, 4).
-    pub(super) fn end_refresh(&mut self, family: Family) {
+    pub(super) fn end_refresh(&mut self, family: AfiSafi) {
         let before = self.refreshing.len();
         self.refreshing.retain(|refreshing| *refreshing != family);
         if self.refreshing.len() < before {

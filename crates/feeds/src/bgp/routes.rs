@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 
 use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Update};
-use fibula_ingest::bgp::Family;
+use fibula_ingest::bgp::AfiSafi;
 use fibula_ingest::{Damage, Sink};
 
 use super::agreed::Agreed;
@@ -20,7 +20,7 @@ pub(super) struct Routes<'a> {
 impl<'a> Routes<'a> {
     pub(super) fn new(told: Told<'a>, agreed: &Agreed, local_asn: u32) -> Self {
         let has = |family| agreed.families.contains(&family);
-        let families = (has(Family::IPV4), has(Family::IPV6));
+        let families = (has(AfiSafi::IPV4), has(AfiSafi::IPV6));
         Self { told, families, is_external: agreed.asn != local_asn, announced: 0 }
     }
 }

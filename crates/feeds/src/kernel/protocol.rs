@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fibula_ingest::netlink::{NetlinkDecoder, Notices};
-use fibula_ingest::{Decoder, Sink, Stopped, Tail};
+use fibula_ingest::{Decoder, Sink, StopReason, Tail};
 
 use super::request::Part;
 use super::{KernelOptions, Overruns};
@@ -205,7 +205,7 @@ impl Protocol for Kernel {
         self.peers.figures.bytes += bytes.len() as u64;
         let decoded = self.tell(to, |decoder, sink| {
             let taken = decoder.decode(bytes, Tail::More, sink)?;
-            Ok::<_, Stopped>((taken, decoder.take_notices()))
+            Ok::<_, StopReason>((taken, decoder.take_notices()))
         })?;
         match decoded {
             None => Ok(()),

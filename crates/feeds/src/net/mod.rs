@@ -40,11 +40,11 @@
 //! use fibula_feeds::{Board, Session, SessionOptions};
 //! use fibula_rib::{Peer, Rib};
 //! # use fibula_core::{Attributes, Change, Update};
-//! # use fibula_ingest::{Decoder, Sink, Stopped, Tail};
+//! # use fibula_ingest::{Decoder, Sink, StopReason, Tail};
 //! # #[derive(Default)]
 //! # struct OneALine;
 //! # impl Decoder for OneALine {
-//! #     fn decode(&mut self, input: &[u8], _: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+//! #     fn decode(&mut self, input: &[u8], _: Tail, sink: &mut dyn Sink) -> Result<usize, StopReason> {
 //! #         let Some(end) = input.iter().position(|&byte| byte == b'\n') else { return Ok(0) };
 //! #         let change = Change::Announce(Attributes::Values(&[]));
 //! #         let prefix = std::str::from_utf8(&input[..end]).unwrap().parse().unwrap();

@@ -27,7 +27,7 @@ fn opens() {
     let internal = Neighbour { asn: None, local_asn: 64500, ..neighbour() };
     let ours = Neighbour { router_id: [192, 0, 2, 9].into(), ..internal.clone() };
     let any = Neighbour { asn: None, ..neighbour() };
-    let v6_only = Neighbour { families: vec![fibula_ingest::bgp::Family::IPV6], ..neighbour() };
+    let v6_only = Neighbour { families: vec![fibula_ingest::bgp::AfiSafi::IPV6], ..neighbour() };
     for (neighbour, bytes, sent, why) in [
         (
             neighbour(),

@@ -2,7 +2,7 @@
 
 use fibula_feeds::bgp::{Neighbour, Notification};
 use fibula_feeds::{Protocol, SourceState};
-use fibula_ingest::bgp::{AddPath, Family};
+use fibula_ingest::bgp::{AddPath, AfiSafi};
 use fibula_rib::Peer;
 
 use super::speaker::*;
@@ -94,11 +94,11 @@ fn agreements() {
         bench.session.established().unwrap().clone()
     };
     let old = agreed(neighbour(), &[]);
-    assert_eq!(old.families, [Family::IPV4], "without capabilities it is IPv4");
+    assert_eq!(old.families, [AfiSafi::IPV4], "without capabilities it is IPv4");
     assert!(!old.speaker.four_byte_asns && old.graceful.is_none());
     assert_eq!(old.longest_message, 4096);
     let aware = agreed(neighbour(), &[IPV6, AWARE, "0202 0600"]);
-    assert_eq!((aware.families, aware.longest_message), (vec![Family::IPV6], 65535));
+    assert_eq!((aware.families, aware.longest_message), (vec![AfiSafi::IPV6], 65535));
     assert_eq!(aware.graceful.unwrap().time, None);
     // ADD-PATH: it sends both families (2), we take them if told to.
     let sends = "020a 4508 00010102 00020103";
@@ -126,7 +126,7 @@ fn other_opens() {
     let one = Neighbour {
         local_asn: 4_200_000_000,
         add_path: true,
-        families: vec![Family::IPV6, Family::IPV6],
+        families: vec![AfiSafi::IPV6, AfiSafi::IPV6],
         hold_time: 0,
         ..neighbour()
     };
@@ -150,7 +150,7 @@ fn configurations_that_cannot_be() {
         with(|n| n.router_id = std::net::Ipv4Addr::UNSPECIFIED),
         with(|n| n.hold_time = 2),
         with(|n| n.families.clear()),
-        with(|n| n.families.push(Family::VPN_IPV4)),
+        with(|n| n.families.push(AfiSafi::VPN_IPV4)),
     ];
     let wanted = [
         "there is no AS 0",

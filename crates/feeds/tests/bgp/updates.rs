@@ -2,7 +2,7 @@
 
 use fibula_feeds::bgp::Neighbour;
 use fibula_feeds::{Protocol, SourceState};
-use fibula_ingest::bgp::Family;
+use fibula_ingest::bgp::AfiSafi;
 
 use super::speaker::*;
 
@@ -89,7 +89,7 @@ fn session_resets() {
 /// Routes of families that the session is not about, and of those that we do not take, are ignored.
 #[test]
 fn other_families() {
-    let one = Neighbour { families: vec![Family::IPV6], ..neighbour() };
+    let one = Neighbour { families: vec![AfiSafi::IPV6], ..neighbour() };
     let mut bench = Bench::established(one, &[IPV4, IPV6, FOUR, AWARE]);
     bench.send(&update(PATH, "08 0a")).unwrap();
     // A VPN's route, 65000:1 2001:db8::/32 label 16, and a multicast route.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
 use fibula_ingest::{
-    Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, Stopped, Tail, decompress,
+    Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, StopReason, Tail, decompress,
 };
 use fibula_rib::{AttributeSet, Rib};
 
@@ -32,7 +32,7 @@ pub struct Lines {
 }
 
 impl Decoder for Lines {
-    fn decode(&mut self, input: &[u8], _: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn decode(&mut self, input: &[u8], _: Tail, sink: &mut dyn Sink) -> Result<usize, StopReason> {
         let mut taken = 0;
         while let Some(len) = input[taken..].iter().position(|&b| b == b'\n') {
             let line = String::from_utf8_lossy(&input[taken..taken + len]);
@@ -70,12 +70,12 @@ impl Decoder for Lines {
                     sink.peer_state(&PeerState { peer, time: 0, old: 6, new: 1 });
                 }
                 ["end", index] => sink.end_of_rib(number(index)),
-                ["binary"] => return Err(Stopped::Misfit("not lines".to_owned())),
+                ["binary"] => return Err(StopReason::Misfit("not lines".to_owned())),
                 _ => {
                     let what = "no such word".into();
                     let damage = Damage { file: "".into(), record: self.records, offset: 0, what };
                     if sink.damage(&damage) == ControlFlow::Break(()) {
-                        return Err(Stopped::BySink);
+                        return Err(StopReason::BySink);
                     }
                 }
             }

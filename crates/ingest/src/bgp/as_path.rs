@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::cursor::{AsWidth, Cursor, Fault};
+use super::cursor::{AsWidth, Cursor, DecodeFault};
 
 /// A segment's kind, as on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) struct AsPath<'a> {
 }
 
 impl<'a> AsPath<'a> {
-    pub(crate) fn check(mut cursor: Cursor<'a>, width: AsWidth) -> Result<Self, Fault> {
+    pub(crate) fn check(mut cursor: Cursor<'a>, width: AsWidth) -> Result<Self, DecodeFault> {
         let bytes = cursor.rest();
         while !cursor.is_empty() {
             let kind = cursor.u8("AS path segment")?;

@@ -7,7 +7,7 @@ use fibula_core::BgpAttributes;
 
 use super::BgpOptions;
 use super::as_path::AsPath;
-use super::cursor::{Afi, AsWidth, Cursor, Fault};
+use super::cursor::{Afi, AsWidth, Cursor, DecodeFault};
 
 pub(super) mod code {
     pub(crate) const ORIGIN: u8 = 1;
@@ -97,7 +97,7 @@ impl<'a> PathAttributes<'a> {
         cursor: Cursor<'a>,
         width: AsWidth,
         context: AttributeContext,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, DecodeFault> {
         let mut attributes = Self::default();
         match attributes.read_on(cursor, width, context) {
             None => Ok(attributes),
@@ -111,7 +111,7 @@ impl<'a> PathAttributes<'a> {
         mut cursor: Cursor<'a>,
         width: AsWidth,
         context: AttributeContext,
-    ) -> Option<Fault> {
+    ) -> Option<DecodeFault> {
         let mut first = None;
         while !cursor.is_empty() {
             let taken = match attribute(&mut cursor) {
@@ -147,7 +147,7 @@ impl<'a> PathAttributes<'a> {
         mut value: Cursor<'a>,
         width: AsWidth,
         context: AttributeContext,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let name = name(code);
         let bit = 1u64.checked_shl(code.into()).unwrap_or(0);
         if self.seen & bit != 0 {
@@ -208,7 +208,7 @@ impl<'a> PathAttributes<'a> {
         &mut self,
         mut value: Cursor<'a>,
         context: AttributeContext,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         const NAME: &str = "MP_REACH_NLRI";
         // RFC 6396, 4.3.4 leaves all but the next hop out; some writers do not. A next hop is never 0
         // bytes long and the first byte of an address family is 0, which tells the two apart.
@@ -303,7 +303,7 @@ fn check_flags(
     code: u8,
     value: Cursor<'_>,
     context: AttributeContext,
-) -> Result<(), Fault> {
+) -> Result<(), DecodeFault> {
     const OPTIONAL: u8 = 0x80;
     const TRANSITIVE: u8 = 0x40;
     let wanted = match code {
@@ -330,7 +330,7 @@ fn check_flags(
 }
 
 /// The flags, the code and the value of the next attribute.
-pub(super) fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, u8, Cursor<'a>), Fault> {
+pub(super) fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, u8, Cursor<'a>), DecodeFault> {
     let flags = cursor.u8("attribute flags")?;
     let code = cursor.u8("attribute type")?;
     let is_extended = flags & 0x10 != 0;

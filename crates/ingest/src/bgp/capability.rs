@@ -1,17 +1,17 @@
 //! Capabilities (RFC 5492).
 
-use super::cursor::{Cursor, Fault};
+use super::cursor::{Cursor, DecodeFault};
 
 /// An address family of routes: an AFI and a SAFI of BGP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Family {
+pub struct AfiSafi {
     /// The address family: 1 is IPv4, 2 is IPv6.
     pub afi: u16,
     /// The subsequent address family: 1 is unicast, 128 VPN.
     pub safi: u8,
 }
 
-impl Family {
+impl AfiSafi {
     /// IPv4 unicast.
     pub const IPV4: Self = Self { afi: 1, safi: 1 };
     /// IPv6 unicast.
@@ -27,11 +27,11 @@ impl Family {
 #[non_exhaustive]
 pub enum Capability {
     /// 1: it accepts routes of this family (RFC 4760).
-    Multiprotocol(Family),
+    Multiprotocol(AfiSafi),
     /// 2: it sends its routes again on request (RFC 2918).
     RouteRefresh,
     /// 5: routes of this family may have next hops of another AFI (RFC 8950).
-    ExtendedNextHop(Vec<(Family, u16)>),
+    ExtendedNextHop(Vec<(AfiSafi, u16)>),
     /// 6: messages other than OPEN and KEEPALIVE may have up to 65,535 bytes (RFC 8654).
     ExtendedMessage,
     /// 64 (RFC 4724).
@@ -43,12 +43,12 @@ pub enum Capability {
         /// Seconds in which it expects to be back after a restart, at most 4,095.
         time: u16,
         /// The families whose forwarding state it can keep, and whether it has kept it (flag F).
-        families: Vec<(Family, bool)>,
+        families: Vec<(AfiSafi, bool)>,
     },
     /// 65: it supports AS numbers of four bytes, and this is its own (RFC 6793).
     FourByteAsn(u32),
     /// 69: path identifiers, by family (RFC 7911).
-    AddPath(Vec<(Family, AddPathMode)>),
+    AddPath(Vec<(AfiSafi, AddPathMode)>),
     /// Any other capability, or one of the above with an invalid value.
     Other {
         /// Its number.
@@ -69,7 +69,7 @@ pub struct AddPathMode {
 
 impl Capability {
     /// Reads all of a list, each with its code and its length before it.
-    pub(crate) fn read_all(mut list: Cursor<'_>) -> Result<Vec<Self>, Fault> {
+    pub(crate) fn read_all(mut list: Cursor<'_>) -> Result<Vec<Self>, DecodeFault> {
         let mut all = Vec::new();
         while !list.is_empty() {
             let code = list.u8("capability code")?;
@@ -114,14 +114,14 @@ impl Capability {
     pub(super) fn encode(&self) -> (u8, Vec<u8>) {
         let mut value = Vec::new();
         let code = match self {
-            Self::Multiprotocol(Family { afi, safi }) => {
+            Self::Multiprotocol(AfiSafi { afi, safi }) => {
                 value.extend(afi.to_be_bytes());
                 value.extend([0, *safi]);
                 1
             }
             Self::RouteRefresh => 2,
             Self::ExtendedNextHop(entries) => {
-                for (Family { afi, safi }, next_hop) in entries {
+                for (AfiSafi { afi, safi }, next_hop) in entries {
                     value.extend(afi.to_be_bytes());
                     value.extend([0, *safi]);
                     value.extend(next_hop.to_be_bytes());
@@ -132,7 +132,7 @@ impl Capability {
             Self::GracefulRestart { restarted, notification, time, families } => {
                 let flags = u16::from(*restarted) << 15 | u16::from(*notification) << 14;
                 value.extend((flags | (time & 0xfff)).to_be_bytes());
-                for (Family { afi, safi }, kept) in families {
+                for (AfiSafi { afi, safi }, kept) in families {
                     value.extend(afi.to_be_bytes());
                     value.extend([*safi, if *kept { 0x80 } else { 0 }]);
                 }
@@ -143,7 +143,7 @@ impl Capability {
                 65
             }
             Self::AddPath(entries) => {
-                for (Family { afi, safi }, mode) in entries {
+                for (AfiSafi { afi, safi }, mode) in entries {
                     value.extend(afi.to_be_bytes());
                     value.extend([*safi, u8::from(mode.receive) | u8::from(mode.send) << 1]);
                 }
@@ -155,8 +155,8 @@ impl Capability {
     }
 }
 
-fn family(afi: [u8; 2], safi: u8) -> Family {
-    Family { afi: u16::from_be_bytes(afi), safi }
+fn family(afi: [u8; 2], safi: u8) -> AfiSafi {
+    AfiSafi { afi: u16::from_be_bytes(afi), safi }
 }
 
 /// The entries of a list; `None` if it does not come out even.

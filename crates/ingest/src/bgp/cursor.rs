@@ -10,20 +10,20 @@ use super::RouteDistinguisher;
 
 /// The reason why a message or a record cannot be decoded, and the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct DecodeFault {
     /// Bytes from the beginning of the message, or of the record's body.
     pub at: usize,
     /// The error.
     pub what: Cow<'static, str>,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for DecodeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "byte {}: {}", self.at, self.what)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for DecodeFault {}
 
 /// An address family of BGP that we keep routes of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,12 +79,16 @@ impl<'a> Cursor<'a> {
 
     /// A fault at this position.
     #[cold]
-    pub(crate) fn fault(&self, what: impl Into<Cow<'static, str>>) -> Fault {
-        Fault { at: self.base, what: what.into() }
+    pub(crate) fn fault(&self, what: impl Into<Cow<'static, str>>) -> DecodeFault {
+        DecodeFault { at: self.base, what: what.into() }
     }
 
     #[inline]
-    pub(crate) fn bytes(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], Fault> {
+    pub(crate) fn bytes(
+        &mut self,
+        len: usize,
+        field: &'static str,
+    ) -> Result<&'a [u8], DecodeFault> {
         let Some((taken, rest)) = self.data.split_at_checked(len) else {
             let left = self.data.len();
             return Err(self.fault(format!("{field} needs {len} bytes, {left} are left")));
@@ -95,13 +99,16 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next `len` bytes as a cursor of their own.
-    pub(crate) fn part(&mut self, len: usize, field: &'static str) -> Result<Self, Fault> {
+    pub(crate) fn part(&mut self, len: usize, field: &'static str) -> Result<Self, DecodeFault> {
         let base = self.base;
         Ok(Self { data: self.bytes(len, field)?, base })
     }
 
     #[inline]
-    pub(crate) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Fault> {
+    pub(crate) fn array<const N: usize>(
+        &mut self,
+        field: &'static str,
+    ) -> Result<[u8; N], DecodeFault> {
         let Some((taken, rest)) = self.data.split_first_chunk() else {
             return self.bytes(N, field).map(|_| [0; N]);
         };
@@ -110,19 +117,19 @@ impl<'a> Cursor<'a> {
         Ok(*taken)
     }
 
-    pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, Fault> {
+    pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, DecodeFault> {
         self.array(field).map(|[byte]| byte)
     }
 
-    pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, Fault> {
+    pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, DecodeFault> {
         self.array(field).map(u16::from_be_bytes)
     }
 
-    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, Fault> {
+    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, DecodeFault> {
         self.array(field).map(u32::from_be_bytes)
     }
 
-    pub(crate) fn address(&mut self, afi: Afi, field: &'static str) -> Result<IpAddr, Fault> {
+    pub(crate) fn address(&mut self, afi: Afi, field: &'static str) -> Result<IpAddr, DecodeFault> {
         Ok(match afi {
             Afi::V4 => IpAddr::from(self.array::<4>(field)?),
             Afi::V6 => IpAddr::from(self.array::<16>(field)?),
@@ -130,7 +137,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// An AS number of two or four bytes.
-    pub(crate) fn asn(&mut self, width: AsWidth, field: &'static str) -> Result<u32, Fault> {
+    pub(crate) fn asn(&mut self, width: AsWidth, field: &'static str) -> Result<u32, DecodeFault> {
         match width {
             AsWidth::Two => self.u16(field).map(u32::from),
             AsWidth::Four => self.u32(field),
@@ -140,7 +147,7 @@ impl<'a> Cursor<'a> {
     /// A prefix: its length in bits, then as many bytes as that needs. Bits beyond the length mean
     /// nothing (RFC 4271, 4.3) and are cleared.
     #[inline]
-    pub(crate) fn prefix(&mut self, afi: Afi) -> Result<AnyPrefix, Fault> {
+    pub(crate) fn prefix(&mut self, afi: Afi) -> Result<AnyPrefix, DecodeFault> {
         let start = *self;
         let len = self.u8("prefix length")?;
         self.address_bits(afi, len, start)
@@ -150,7 +157,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn vpn_prefix(
         &mut self,
         afi: Afi,
-    ) -> Result<(RouteDistinguisher, AnyPrefix), Fault> {
+    ) -> Result<(RouteDistinguisher, AnyPrefix), DecodeFault> {
         let start = *self;
         let bits = self.u8("VPN route's length")?;
         let mut route = self.part(usize::from(bits.div_ceil(8)), "VPN route")?;
@@ -171,7 +178,7 @@ impl<'a> Cursor<'a> {
 
     /// The first `len` bits of an address; `start` is where the length stands.
     #[inline]
-    fn address_bits(&mut self, afi: Afi, len: u8, start: Self) -> Result<AnyPrefix, Fault> {
+    fn address_bits(&mut self, afi: Afi, len: u8, start: Self) -> Result<AnyPrefix, DecodeFault> {
         if usize::from(len) > afi.bytes() * 8 {
             let what = format!("prefix length {len} exceeds {}", afi.bytes() * 8);
             return Err(start.fault(what));

@@ -3,10 +3,10 @@
 use fibula_core::{Attributes, Change};
 
 use super::attributes::{AttributeContext, Missing, MpRoutes, PathAttributes, Scratch};
-use super::cursor::{Afi, AsWidth, Cursor, Fault};
+use super::cursor::{Afi, AsWidth, Cursor, DecodeFault};
 use super::nlri::{Nlri, OTHER_FAMILY};
 use super::vrf::{RouteDistinguisher, Vrfs};
-use super::{BgpOptions, Family};
+use super::{AfiSafi, BgpOptions};
 use crate::Sink;
 
 /// Why routes of another family are ignored where VPNs are read.
@@ -24,7 +24,7 @@ const UPDATE: u8 = 2;
 
 /// The sender of a message, and its encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Speaker {
+pub struct PeerEncoding {
     /// The number of the peer in updates.
     pub peer: u32,
     /// Whether AS numbers have four bytes, because both ends announced it (RFC 6793).
@@ -44,14 +44,14 @@ pub struct Speaker {
     pub rd: Option<RouteDistinguisher>,
 }
 
-impl Default for Speaker {
+impl Default for PeerEncoding {
     /// Peer 0 with AS numbers of four bytes and without path identifiers, views and instances.
     fn default() -> Self {
         Self { four_byte_asns: true, ..Self::unknown(0, AddPath::Absent) }
     }
 }
 
-impl Speaker {
+impl PeerEncoding {
     /// AS numbers have two bytes, and of path identifiers the same is known in all families.
     pub(crate) fn unknown(peer: u32, add_path: AddPath) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Speaker {
     }
 
     /// What is known of path identifiers of a family, nothing if that family is not read.
-    pub(crate) fn add_path_of(&self, family: Family) -> AddPath {
+    pub(crate) fn add_path_of(&self, family: AfiSafi) -> AddPath {
         match (Afi::from_code(family.afi), family.safi) {
             (Some(afi), 1) => self.add_path(afi, false),
             (Some(afi), 128) => self.add_path(afi, true),
@@ -85,12 +85,12 @@ impl Speaker {
     }
 
     /// Sets what is known of path identifiers of a family, if that family is read.
-    pub(crate) fn set_add_path(&mut self, family: Family, add_path: AddPath) {
+    pub(crate) fn set_add_path(&mut self, family: AfiSafi, add_path: AddPath) {
         match family {
-            Family::IPV4 => self.add_path_v4 = add_path,
-            Family::IPV6 => self.add_path_v6 = add_path,
-            Family::VPN_IPV4 => self.add_path_vpn_v4 = add_path,
-            Family::VPN_IPV6 => self.add_path_vpn_v6 = add_path,
+            AfiSafi::IPV4 => self.add_path_v4 = add_path,
+            AfiSafi::IPV6 => self.add_path_v6 = add_path,
+            AfiSafi::VPN_IPV4 => self.add_path_vpn_v4 = add_path,
+            AfiSafi::VPN_IPV6 => self.add_path_vpn_v6 = add_path,
             _ => {}
         }
     }
@@ -135,7 +135,7 @@ pub enum Message {
 ///
 /// # Errors
 /// If no message begins here. The stream cannot be decoded any further (RFC 4271, 6.1).
-pub fn framed(input: &[u8]) -> Result<Option<usize>, Fault> {
+pub fn framed(input: &[u8]) -> Result<Option<usize>, DecodeFault> {
     let marker = input.len().min(16);
     let cursor = Cursor::new(input);
     if input[..marker].iter().any(|&byte| byte != 0xff) {
@@ -173,10 +173,10 @@ impl Messages {
     pub fn decode(
         &mut self,
         message: &[u8],
-        from: Speaker,
+        from: PeerEncoding,
         time: u64,
         sink: &mut dyn Sink,
-    ) -> Result<Message, Fault> {
+    ) -> Result<Message, DecodeFault> {
         let Self { options, scratch, vrfs } = self;
         let is_monitored = false;
         let options = *options;
@@ -208,17 +208,17 @@ impl Out<'_> {
         kept
     }
 
-    fn withdraw(&mut self, nlri: Nlri<'_>, from: Speaker) -> Result<(), Fault> {
+    fn withdraw(&mut self, nlri: Nlri<'_>, from: PeerEncoding) -> Result<(), DecodeFault> {
         nlri.emit(from, Change::Withdraw, self.time, self.vrfs.as_deref_mut(), self.sink)
     }
 
     fn announce(
         &mut self,
         nlri: Nlri<'_>,
-        from: Speaker,
+        from: PeerEncoding,
         attributes: &PathAttributes<'_>,
         is_mp: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let bgp = attributes.finish(is_mp, self.options, self.scratch);
         let change = Change::Announce(Attributes::Bgp(&bgp));
         nlri.emit(from, change, self.time, self.vrfs.as_deref_mut(), self.sink)
@@ -228,9 +228,9 @@ impl Out<'_> {
 /// Decodes a message with its header.
 pub(crate) fn decode(
     mut body: Cursor<'_>,
-    from: Speaker,
+    from: PeerEncoding,
     out: &mut Out<'_>,
-) -> Result<Message, Fault> {
+) -> Result<Message, DecodeFault> {
     body.bytes(16, "BGP marker")?;
     let len = body.u16("BGP message length")?;
     let kind = body.u8("BGP message type")?;
@@ -253,9 +253,9 @@ pub(crate) fn decode(
 /// malformed, those before that point count.
 pub(crate) fn update(
     mut body: Cursor<'_>,
-    from: Speaker,
+    from: PeerEncoding,
     out: &mut Out<'_>,
-) -> Result<Message, Fault> {
+) -> Result<Message, DecodeFault> {
     let end = ended(body.rest());
     let len = body.u16("withdrawn routes' length")?;
     let withdrawn = body.part(len.into(), "withdrawn routes")?;
@@ -286,25 +286,25 @@ pub(crate) fn update(
         };
     }
     result?;
-    Ok(end.map_or(Message::Update, |Family { afi, safi }| Message::EndOfRib { afi, safi }))
+    Ok(end.map_or(Message::Update, |AfiSafi { afi, safi }| Message::EndOfRib { afi, safi }))
 }
 
 /// The family whose end an UPDATE with this body marks (RFC 4724, 2): it has nothing at all, or an
 /// MP_UNREACH_NLRI without routes alone.
-fn ended(body: &[u8]) -> Option<Family> {
+fn ended(body: &[u8]) -> Option<AfiSafi> {
     const MP_UNREACH_NLRI: u8 = 15;
     match *body {
-        [0, 0, 0, 0] => Some(Family::IPV4),
+        [0, 0, 0, 0] => Some(AfiSafi::IPV4),
         [0, 0, 0, 6, _, MP_UNREACH_NLRI, 3, high, low, safi]
         | [0, 0, 0, 7, _, MP_UNREACH_NLRI, 0, 3, high, low, safi] => {
-            Some(Family { afi: u16::from_be_bytes([high, low]), safi })
+            Some(AfiSafi { afi: u16::from_be_bytes([high, low]), safi })
         }
         _ => None,
     }
 }
 
 /// As [`ended`], of a message with its header.
-pub(crate) fn ended_family(message: &[u8]) -> Option<Family> {
+pub(crate) fn ended_family(message: &[u8]) -> Option<AfiSafi> {
     match message.get(HEADER - 1..)? {
         [UPDATE, body @ ..] => ended(body),
         _ => None,

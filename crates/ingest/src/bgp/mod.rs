@@ -5,7 +5,7 @@
 //! I/O, reads a clock or manages sessions. A decoder borrows everything from the input, and allocates nothing for a
 //! message.
 //!
-//! A message is decoded in the encoding of its [`Speaker`]: with AS numbers of two or four bytes, with or without
+//! A message is decoded in the encoding of its [`PeerEncoding`]: with AS numbers of two or four bytes, with or without
 //! path identifiers. In a session, the capabilities of the OPEN messages determine it ([`Open::encoding_to`]); in an
 //! MRT record, the subtype.
 //!
@@ -13,7 +13,7 @@
 //! distinguisher. MRT records contain only unicast routes. Routes of other families are counted as ignored.
 //!
 //! ```
-//! use fibula_ingest::{Collected, bgp::{BgpOptions, Message, Messages, Speaker, framed}};
+//! use fibula_ingest::{Collected, bgp::{BgpOptions, Message, Messages, PeerEncoding, framed}};
 //!
 //! // AS 64500 announces 198.51.100.0/24; a KEEPALIVE follows.
 //! let stream = [
@@ -27,13 +27,13 @@
 //! ]
 //! .concat();
 //! let (mut messages, mut sink) = (Messages::new(BgpOptions::default()), Collected::default());
-//! let from = Speaker { four_byte_asns: false, ..Speaker::default() };
+//! let from = PeerEncoding { four_byte_asns: false, ..PeerEncoding::default() };
 //!
 //! let len = framed(&stream)?.expect("all of it is there");
 //! assert_eq!(messages.decode(&stream[..len], from, 0, &mut sink)?, Message::Update);
 //! assert_eq!(sink.lines, ["+ 0 198.51.100.0/24 192.0.2.1 64500"]);
 //! assert_eq!(messages.decode(&stream[len..], from, 0, &mut sink)?, Message::Keepalive);
-//! # Ok::<(), fibula_ingest::bgp::Fault>(())
+//! # Ok::<(), fibula_ingest::bgp::DecodeFault>(())
 //! ```
 
 mod as_path;
@@ -52,9 +52,9 @@ pub(crate) use message::{Out, decode, ended_family, update};
 pub(crate) use nlri::OTHER_FAMILY;
 pub(crate) use vrf::{Vrfs, text as vrf_name};
 
-pub use capability::{AddPathMode, Capability, Family};
-pub use cursor::Fault;
-pub use message::{AddPath, Message, Messages, Speaker, framed};
+pub use capability::{AddPathMode, AfiSafi, Capability};
+pub use cursor::DecodeFault;
+pub use message::{AddPath, Message, Messages, PeerEncoding, framed};
 pub use open::Open;
 pub use reset::{Reset, reset};
 pub use vrf::RouteDistinguisher;

@@ -4,8 +4,8 @@
 use fibula_core::{Change, Update};
 
 use super::attributes::MpRoutes;
-use super::cursor::{Afi, Cursor, Fault};
-use super::message::{AddPath, Speaker};
+use super::cursor::{Afi, Cursor, DecodeFault};
+use super::message::{AddPath, PeerEncoding};
 use super::vrf::Vrfs;
 use crate::Sink;
 
@@ -37,12 +37,12 @@ impl<'a> Nlri<'a> {
     /// Gives the sink an update for each route. Without `vrfs` there is one table.
     pub(super) fn emit(
         self,
-        from: Speaker,
+        from: PeerEncoding,
         change: Change<'_>,
         time: u64,
         mut vrfs: Option<&mut Vrfs>,
         sink: &mut dyn Sink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let Self { afi, is_vpn, mut list } = self;
         let add_path = match from.add_path(afi, is_vpn) {
             AddPath::Absent => false,
@@ -108,7 +108,7 @@ mod tests {
     const RD: [u8; 8] = [0, 0, 0xfd, 0xe8, 0, 0, 0, 1];
 
     /// What a list of an attribute says, with the names of the instances.
-    fn routes(afi: u16, bytes: &[u8], from: Speaker) -> (Option<Fault>, Vec<String>) {
+    fn routes(afi: u16, bytes: &[u8], from: PeerEncoding) -> (Option<DecodeFault>, Vec<String>) {
         let routes = MpRoutes { afi, safi: VPN, nlri: Cursor::new(bytes) };
         let (mut sink, mut vrfs) = (Collected::default(), Vrfs::default());
         let nlri = Nlri::multiprotocol(routes, true).unwrap();
@@ -130,7 +130,7 @@ mod tests {
             route(&[0, 0, 0], 0, &[]),
         ]
         .concat();
-        let from = Speaker { view: "pre-policy", ..Speaker::default() };
+        let from = PeerEncoding { view: "pre-policy", ..PeerEncoding::default() };
         let (fault, lines) = routes(1, &list, from);
         assert_eq!(fault, None);
         let wanted = [
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(lines, wanted);
         let with_id = [&[0, 0, 0, 9][..], &route(&[0, 0x10, 1], 16, &[0x20, 1])].concat();
         for add_path in [AddPath::Present, AddPath::Unknown] {
-            let from = Speaker { add_path_vpn_v6: add_path, ..Speaker::default() };
+            let from = PeerEncoding { add_path_vpn_v6: add_path, ..PeerEncoding::default() };
             let (fault, lines) = routes(2, &with_id, from);
             assert_eq!(fault, None);
             assert_eq!(lines, ["1 = 65000:1", "- 0 2001::/16#9 of 1"]);
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn malformed_vpn_routes() {
         let what =
-            |bytes: &[u8]| routes(1, bytes, Speaker::default()).0.map(|f| f.what.into_owned());
+            |bytes: &[u8]| routes(1, bytes, PeerEncoding::default()).0.map(|f| f.what.into_owned());
         let long = [&[121, 0, 0x10, 1][..], &RD, &[10; 5]].concat();
         assert_eq!(what(&long).unwrap(), "prefix length 33 exceeds 32");
         assert_eq!(what(&[87, 0, 0x10, 1]).unwrap(), "VPN route needs 11 bytes, 3 are left");

@@ -1,8 +1,8 @@
 //! OPEN (RFC 4271, 4.2).
 
-use super::cursor::{AsWidth, Cursor, Fault};
+use super::cursor::{AsWidth, Cursor, DecodeFault};
 use super::message::{HEADER, LONGEST, MARKER};
-use super::{AddPath, AddPathMode, Capability, Family, Speaker};
+use super::{AddPath, AddPathMode, AfiSafi, Capability, PeerEncoding};
 
 const OPEN: u8 = 1;
 /// Stands in the two-byte field for an AS number that does not fit there.
@@ -14,16 +14,16 @@ const EXTENDED: u8 = 255;
 /// An OPEN message, which describes a speaker before a session.
 ///
 /// ```
-/// use fibula_ingest::bgp::{Capability, Family, Open};
+/// use fibula_ingest::bgp::{Capability, AfiSafi, Open};
 ///
 /// let ours = Open::new(4_200_000_000, 90, 0xc000_0201, vec![
-///     Capability::Multiprotocol(Family::IPV6),
+///     Capability::Multiprotocol(AfiSafi::IPV6),
 ///     Capability::FourByteAsn(4_200_000_000),
 /// ]);
 /// let message = ours.encode()?;
 /// assert_eq!(Open::decode(&message)?, ours);
-/// assert!(!ours.supports(Family::IPV4));
-/// # Ok::<(), fibula_ingest::bgp::Fault>(())
+/// assert!(!ours.supports(AfiSafi::IPV4));
+/// # Ok::<(), fibula_ingest::bgp::DecodeFault>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
@@ -53,7 +53,7 @@ impl Open {
     ///
     /// # Errors
     /// If the message is not an OPEN, or its fields and parameters do not fill it exactly.
-    pub fn decode(message: &[u8]) -> Result<Self, Fault> {
+    pub fn decode(message: &[u8]) -> Result<Self, DecodeFault> {
         let mut cursor = Cursor::new(message);
         cursor.bytes(MARKER, "BGP marker")?;
         let len = cursor.u16("BGP message length")?;
@@ -103,7 +103,7 @@ impl Open {
         Ok(open)
     }
 
-    fn take(&mut self, parameter: Cursor<'_>) -> Result<(), Fault> {
+    fn take(&mut self, parameter: Cursor<'_>) -> Result<(), DecodeFault> {
         for capability in Capability::read_all(parameter)? {
             if let Capability::FourByteAsn(asn) = capability {
                 self.asn = asn;
@@ -117,8 +117,8 @@ impl Open {
     ///
     /// # Errors
     /// If the value of a capability has more than 255 bytes, or the message more than 4,096.
-    pub fn encode(&self) -> Result<Vec<u8>, Fault> {
-        let fault = |what: String| Fault { at: 0, what: what.into() };
+    pub fn encode(&self) -> Result<Vec<u8>, DecodeFault> {
+        let fault = |what: String| DecodeFault { at: 0, what: what.into() };
         let mut parameters = Vec::new();
         for capability in &self.capabilities {
             let (code, value) = capability.encode();
@@ -164,13 +164,13 @@ impl Open {
 
     /// Whether the speaker accepts routes of this family. A speaker without multiprotocol capabilities accepts IPv4
     /// unicast (RFC 4760, 8).
-    pub fn supports(&self, family: Family) -> bool {
+    pub fn supports(&self, family: AfiSafi) -> bool {
         let mut families = self.capabilities.iter().filter_map(|capability| match capability {
             Capability::Multiprotocol(family) => Some(*family),
             _ => None,
         });
         match families.next() {
-            None => family == Family::IPV4,
+            None => family == AfiSafi::IPV4,
             Some(first) => first == family || families.any(|other| other == family),
         }
     }
@@ -186,7 +186,7 @@ impl Open {
     }
 
     /// The speaker's announcement about path identifiers of this family.
-    pub fn add_path(&self, family: Family) -> AddPathMode {
+    pub fn add_path(&self, family: AfiSafi) -> AddPathMode {
         let modes = self.capabilities.iter().filter_map(|capability| match capability {
             Capability::AddPath(modes) => Some(modes),
             _ => None,
@@ -198,19 +198,19 @@ impl Open {
 
     /// The encoding of this speaker's messages to the sender of `receiver`, as both have agreed. The caller sets the
     /// number of the peer.
-    pub fn encoding_to(&self, receiver: &Self) -> Speaker {
+    pub fn encoding_to(&self, receiver: &Self) -> PeerEncoding {
         let add_path =
             |family| match self.add_path(family).send && receiver.add_path(family).receive {
                 true => AddPath::Present,
                 false => AddPath::Absent,
             };
-        Speaker {
+        PeerEncoding {
             four_byte_asns: self.has_four_byte_asns() && receiver.has_four_byte_asns(),
-            add_path_v4: add_path(Family::IPV4),
-            add_path_v6: add_path(Family::IPV6),
-            add_path_vpn_v4: add_path(Family::VPN_IPV4),
-            add_path_vpn_v6: add_path(Family::VPN_IPV6),
-            ..Speaker::default()
+            add_path_v4: add_path(AfiSafi::IPV4),
+            add_path_v6: add_path(AfiSafi::IPV6),
+            add_path_vpn_v4: add_path(AfiSafi::VPN_IPV4),
+            add_path_vpn_v6: add_path(AfiSafi::VPN_IPV6),
+            ..PeerEncoding::default()
         }
     }
 }
@@ -253,18 +253,18 @@ mod tests {
                 90,
                 0x0a09_0002,
                 vec![
-                    Capability::Multiprotocol(Family::IPV4),
-                    Capability::Multiprotocol(Family::VPN_IPV6),
+                    Capability::Multiprotocol(AfiSafi::IPV4),
+                    Capability::Multiprotocol(AfiSafi::VPN_IPV6),
                     Capability::RouteRefresh,
                     Capability::ExtendedMessage,
-                    Capability::ExtendedNextHop(vec![(Family::IPV4, 2)]),
+                    Capability::ExtendedNextHop(vec![(AfiSafi::IPV4, 2)]),
                     Capability::FourByteAsn(asn),
-                    Capability::AddPath(vec![(Family::IPV4, BOTH), (Family::IPV6, SEND)]),
+                    Capability::AddPath(vec![(AfiSafi::IPV4, BOTH), (AfiSafi::IPV6, SEND)]),
                     Capability::GracefulRestart {
                         restarted: true,
                         notification: true,
                         time: 120,
-                        families: vec![(Family::IPV4, true)],
+                        families: vec![(AfiSafi::IPV4, true)],
                     },
                     Capability::Other { code: 73, value: vec![2, b'r', b't'] },
                     Capability::Other { code: 1, value: vec![0] },
@@ -272,7 +272,7 @@ mod tests {
             )
         };
         assert_eq!(open, wanted);
-        assert!(open.supports(Family::IPV4) && !open.supports(Family::IPV6));
+        assert!(open.supports(AfiSafi::IPV4) && !open.supports(AfiSafi::IPV6));
         // Cut anywhere it is a fault, never a panic, and never another OPEN.
         for len in 0..message.len() {
             assert!(Open::decode(&message[..len]).is_err(), "{len}");
@@ -289,14 +289,14 @@ mod tests {
     fn sessions_use_what_both_can() {
         let of = |capabilities| Open::new(64500, 90, 1, capabilities);
         let plain = of(vec![]);
-        assert!(plain.supports(Family::IPV4) && !plain.supports(Family::IPV6));
+        assert!(plain.supports(AfiSafi::IPV4) && !plain.supports(AfiSafi::IPV6));
         let receiver = of(vec![
             Capability::FourByteAsn(64500),
-            Capability::AddPath(vec![(Family::IPV4, BOTH), (Family::IPV6, SEND)]),
+            Capability::AddPath(vec![(AfiSafi::IPV4, BOTH), (AfiSafi::IPV6, SEND)]),
         ]);
         let sender = of(vec![
             Capability::FourByteAsn(64501),
-            Capability::AddPath(vec![(Family::IPV4, SEND), (Family::IPV6, SEND)]),
+            Capability::AddPath(vec![(AfiSafi::IPV4, SEND), (AfiSafi::IPV6, SEND)]),
         ]);
         let from_sender = sender.encoding_to(&receiver);
         assert_eq!(from_sender.add_path_v4, AddPath::Present);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     fn capability() -> impl Strategy<Value = Capability> {
-        let family = || (any::<u16>(), any::<u8>()).prop_map(|(afi, safi)| Family { afi, safi });
+        let family = || (any::<u16>(), any::<u8>()).prop_map(|(afi, safi)| AfiSafi { afi, safi });
         let mode = (any::<bool>(), any::<bool>())
             .prop_map(|(receive, send)| AddPathMode { receive, send });
         prop_oneof![

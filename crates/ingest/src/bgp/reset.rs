@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::attributes::{attribute, code};
-use super::cursor::{Afi, Cursor, Fault};
-use super::message::{HEADER, Speaker};
+use super::cursor::{Afi, Cursor, DecodeFault};
+use super::message::{HEADER, PeerEncoding};
 
 /// Subcodes of "UPDATE Message Error".
 const MALFORMED_ATTRIBUTE_LIST: u8 = 1;
@@ -19,22 +19,22 @@ pub struct Reset {
     /// The data of the NOTIFICATION.
     pub data: Vec<u8>,
     /// The error.
-    pub fault: Fault,
+    pub fault: DecodeFault,
 }
 
 /// Whether an UPDATE that [`Messages::decode`](super::Messages::decode) found malformed ends the session. It does if
 /// some of its routes are unknown and cannot be withdrawn. After any other error the session continues.
 ///
 /// ```
-/// use fibula_ingest::bgp::{Speaker, reset};
+/// use fibula_ingest::bgp::{PeerEncoding, reset};
 ///
 /// let update = |body: &[u8]| [&[0xff; 16][..], &[0, 19 + body.len() as u8, 2], body].concat();
 /// // ORIGIN has no value, but 10.0.0.0/8 can be read; a prefix of 33 bits cannot.
-/// assert_eq!(reset(&update(&[0, 0, 0, 3, 0x40, 1, 0, 8, 10]), Speaker::default()), None);
-/// let why = reset(&update(&[0, 0, 0, 3, 0x40, 1, 0, 33, 10, 0, 0, 0, 0]), Speaker::default()).unwrap();
+/// assert_eq!(reset(&update(&[0, 0, 0, 3, 0x40, 1, 0, 8, 10]), PeerEncoding::default()), None);
+/// let why = reset(&update(&[0, 0, 0, 3, 0x40, 1, 0, 33, 10, 0, 0, 0, 0]), PeerEncoding::default()).unwrap();
 /// assert_eq!((why.subcode, why.fault.to_string().as_str()), (10, "byte 26: prefix length 33 exceeds 32"));
 /// ```
-pub fn reset(message: &[u8], from: Speaker) -> Option<Reset> {
+pub fn reset(message: &[u8], from: PeerEncoding) -> Option<Reset> {
     let plain = |subcode| move |fault| Reset { subcode, data: Vec::new(), fault };
     let mut cursor = Cursor::new(message);
     let read = (|| {
@@ -60,7 +60,7 @@ pub fn reset(message: &[u8], from: Speaker) -> Option<Reset> {
 fn attributes_reset(
     mut attributes: Cursor<'_>,
     mut has_routes: bool,
-    from: Speaker,
+    from: PeerEncoding,
 ) -> Option<Reset> {
     let mut seen = BTreeSet::new();
     while !attributes.is_empty() {
@@ -96,7 +96,7 @@ fn attributes_reset(
 }
 
 /// Reads MP_REACH_NLRI or MP_UNREACH_NLRI.
-fn multiprotocol(code: u8, mut value: Cursor<'_>, from: Speaker) -> Result<(), Fault> {
+fn multiprotocol(code: u8, mut value: Cursor<'_>, from: PeerEncoding) -> Result<(), DecodeFault> {
     let (afi, safi) = (value.u16("address family")?, value.u8("address family")?);
     let is_reach = code == code::MP_REACH_NLRI;
     let (start, mut next_hop) = (value, 0);
@@ -114,7 +114,7 @@ fn multiprotocol(code: u8, mut value: Cursor<'_>, from: Speaker) -> Result<(), F
 }
 
 /// Whether a list of routes can be read.
-fn routes_of(mut list: Cursor<'_>, afi: Afi, from: Speaker) -> Result<(), Fault> {
+fn routes_of(mut list: Cursor<'_>, afi: Afi, from: PeerEncoding) -> Result<(), DecodeFault> {
     while !list.is_empty() {
         if from.add_path(afi, false) == super::AddPath::Present {
             list.u32("path identifier")?;

@@ -9,7 +9,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::Tail;
-use crate::bgp::{Cursor, Fault, RouteDistinguisher};
+use crate::bgp::{Cursor, DecodeFault, RouteDistinguisher};
 
 /// Bytes of the common header.
 pub(super) const HEADER: usize = 6;
@@ -223,11 +223,11 @@ pub(super) enum Unknown {
     /// A peer of a type that is not read.
     Kind,
     /// The message ends before it.
-    Fault(Fault),
+    DecodeFault(DecodeFault),
 }
 
-impl From<Fault> for Unknown {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
+impl From<DecodeFault> for Unknown {
+    fn from(fault: DecodeFault) -> Self {
+        Self::DecodeFault(fault)
     }
 }

@@ -36,7 +36,7 @@
 //! # Damage
 //! A message that cannot be decoded is reported with its peer and its position in the stream, and skipped by its
 //! length. If the header itself is invalid, the next message cannot be found, and the stream ends with
-//! [`Stopped::Misfit`]. A router that connects again sends everything again.
+//! [`StopReason::Misfit`]. A router that connects again sends everything again.
 //!
 //! ```
 //! use fibula_ingest::{Collected, Decoder, Tail, bgp::BgpOptions, bmp::BmpDecoder};
@@ -64,7 +64,7 @@
 //! assert_eq!(sink.vrfs, ["1 = post-policy"]);
 //! assert_eq!(sink.lines, ["+ 0 198.51.100.0/24 192.0.2.1 64500 of 1"]);
 //! assert_eq!(sink.noted, ["routes of a peer that never came up, read as their headers say"]);
-//! # Ok::<(), fibula_ingest::Stopped>(())
+//! # Ok::<(), fibula_ingest::StopReason>(())
 //! ```
 
 mod header;
@@ -78,9 +78,11 @@ pub(crate) use header::looks_like_bmp;
 use header::{Frame, HEADER, Header, PerPeer, Unknown, View, kind};
 use sessions::{Sessions, TooMany};
 
-use crate::bgp::{self, AddPath, BgpOptions, Capability, Cursor, Fault, Open, Out, Scratch, Vrfs};
+use crate::bgp::{
+    self, AddPath, BgpOptions, Capability, Cursor, DecodeFault, Open, Out, Scratch, Vrfs,
+};
 use crate::position::each_record;
-use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
+use crate::{Damage, Decoder, Sink, SourceInfo, StopReason, Tail};
 
 /// The version that is a draft.
 const DRAFT: u8 = 4;
@@ -111,14 +113,14 @@ impl BmpDecoder {
     }
 
     /// Decodes the message at the front of `rest`; returns its length, 0 if more is needed.
-    fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, StopReason> {
         match header::next(rest, tail) {
             Frame::Need => Ok(0),
             Frame::Message(header) => {
                 self.records += 1;
                 self.begin(sink);
                 if let Err((who, fault)) = self.message(header, &rest[..header.len], sink) {
-                    let Fault { at, what } = fault;
+                    let DecodeFault { at, what } = fault;
                     let who = who.map(|who| format!("{who}: ")).unwrap_or_default();
                     self.report(format!("{who}{what} (byte {at} of the message)"), sink)?;
                 }
@@ -136,7 +138,7 @@ impl BmpDecoder {
                 self.report(what, sink)?;
                 Ok(rest.len())
             }
-            Frame::Foreign(why) => Err(Stopped::Misfit(match self.begun {
+            Frame::Foreign(why) => Err(StopReason::Misfit(match self.begun {
                 false => format!("this is no stream of BMP: it begins with {why}"),
                 true => format!(
                     "byte {}: no BMP message begins here, but {why}; what follows cannot be read",
@@ -146,9 +148,9 @@ impl BmpDecoder {
         }
     }
 
-    fn report(&self, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    fn report(&self, what: String, sink: &mut dyn Sink) -> Result<(), StopReason> {
         match sink.damage(&Damage::new(self.records, self.offset, what)).is_break() {
-            true => Err(Stopped::BySink),
+            true => Err(StopReason::BySink),
             false => Ok(()),
         }
     }
@@ -159,7 +161,7 @@ impl BmpDecoder {
         header: Header,
         message: &[u8],
         sink: &mut dyn Sink,
-    ) -> Result<(), (Option<String>, Fault)> {
+    ) -> Result<(), (Option<String>, DecodeFault)> {
         let mut body = Cursor::new(message);
         body.bytes(HEADER, "BMP header").map_err(|fault| (None, fault))?;
         if header.version == DRAFT && !std::mem::replace(&mut self.has_draft, true) {
@@ -176,7 +178,7 @@ impl BmpDecoder {
             }
             kind::ROUTE_MONITORING..=kind::PEER_UP => match PerPeer::read(&mut body) {
                 Ok(of) => of,
-                Err(Unknown::Fault(fault)) => return Err((None, fault)),
+                Err(Unknown::DecodeFault(fault)) => return Err((None, fault)),
                 Err(Unknown::Kind) => {
                     sink.ignored("messages of BMP on peers of unknown types");
                     return Ok(());
@@ -207,7 +209,7 @@ impl BmpDecoder {
         of: &PerPeer,
         body: Cursor<'_>,
         sink: &mut dyn Sink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let too_many = |_: TooMany| body.fault("there are too many peers");
         let (update, capabilities) = match header.version {
             DRAFT => draft_entries(body)?,
@@ -246,7 +248,7 @@ impl BmpDecoder {
         of: &PerPeer,
         mut body: Cursor<'_>,
         sink: &mut dyn Sink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         body.bytes(20, "local address and ports")?;
         let (sent, received) = (open(&mut body)?, open(&mut body)?);
         self.sessions
@@ -268,7 +270,7 @@ impl BmpDecoder {
         of: &PerPeer,
         body: Cursor<'_>,
         sink: &mut dyn Sink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let is_news = self.sessions.down(of, sink);
         let reason = text::down_reason(body)?;
         if is_news {
@@ -279,7 +281,12 @@ impl BmpDecoder {
 }
 
 impl Decoder for BmpDecoder {
-    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn decode(
+        &mut self,
+        input: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         let at = each_record(input, |rest| {
             let taken = self.step(rest, tail, &mut *sink)?;
             self.offset += taken as u64;
@@ -297,7 +304,7 @@ impl Decoder for BmpDecoder {
 }
 
 /// The next message, which must be an OPEN.
-fn open(body: &mut Cursor<'_>) -> Result<Open, Fault> {
+fn open(body: &mut Cursor<'_>) -> Result<Open, DecodeFault> {
     let start = *body;
     let Some(&[high, low]) = start.rest().get(16..18) else {
         return Err(start.fault("the OPEN's header is cut short"));
@@ -305,12 +312,12 @@ fn open(body: &mut Cursor<'_>) -> Result<Open, Fault> {
     let len = usize::from(u16::from_be_bytes([high, low]));
     let message = body.part(len, "OPEN")?;
     Open::decode(message.rest())
-        .map_err(|fault| Fault { at: message.position() + fault.at, ..fault })
+        .map_err(|fault| DecodeFault { at: message.position() + fault.at, ..fault })
 }
 
 /// The entries of a Route Monitoring message of the draft, `type 2 | length 2 | index 2 | value`: the BGP message
 /// and the capabilities that it is encoded by. Groups of routes, table names and marks of paths are passed over.
-fn draft_entries(mut body: Cursor<'_>) -> Result<(Cursor<'_>, Vec<Capability>), Fault> {
+fn draft_entries(mut body: Cursor<'_>) -> Result<(Cursor<'_>, Vec<Capability>), DecodeFault> {
     const NAME: &str = "entry";
     const CAPABILITY: u16 = 1;
     const UPDATE: u16 = 4;

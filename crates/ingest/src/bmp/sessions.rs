@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use super::header::{Key, PerPeer, View};
-use crate::bgp::{AddPath, Family, Open, Speaker, vrf_name};
+use crate::bgp::{AddPath, AfiSafi, Open, PeerEncoding, vrf_name};
 use crate::{PeerInfo, PeerState, Sink};
 
 /// More peers than a router has, each of its tables counted; a stream that names more is hostile or garbled.
 const MOST: usize = 65_536;
 /// The families whose routes are read; the place of each is its bit in a set.
-const READ: [Family; 4] = [Family::IPV4, Family::IPV6, Family::VPN_IPV4, Family::VPN_IPV6];
+const READ: [AfiSafi; 4] = [AfiSafi::IPV4, AfiSafi::IPV6, AfiSafi::VPN_IPV4, AfiSafi::VPN_IPV6];
 
 const NEVER_UP: &str = "routes of a peer that never came up, read as their headers say";
 const AFTER_DOWN: &str = "routes of a peer that went down, kept: it must have come up again";
@@ -17,7 +17,7 @@ const AFTER_DOWN: &str = "routes of a peer that went down, kept: it must have co
 /// Some of the families that are read.
 type Families = u8;
 
-fn set_of(family: Family) -> Families {
+fn set_of(family: AfiSafi) -> Families {
     READ.iter().position(|read| *read == family).map_or(0, |bit| 1 << bit)
 }
 
@@ -37,9 +37,9 @@ struct Session {
     identity: (u32, u32),
     state: State,
     /// How the peer encodes what it sends to the router.
-    incoming: Speaker,
+    incoming: PeerEncoding,
     /// How the router encodes what it sends to the peer.
-    outgoing: Speaker,
+    outgoing: PeerEncoding,
     /// The families that both ends agreed on; none if that is not known.
     families: Families,
     tables: [Table; View::COUNT],
@@ -76,7 +76,7 @@ impl Sessions {
         &mut self,
         of: &PerPeer,
         sink: &mut dyn Sink,
-    ) -> Result<Speaker, TooMany> {
+    ) -> Result<PeerEncoding, TooMany> {
         let at = self.find_or_add(of)?;
         let session = &mut self.all[at];
         let table = &mut session.tables[of.view as usize];
@@ -98,7 +98,7 @@ impl Sessions {
         table.is_up = true;
         let encoding = if of.view.is_out() { session.outgoing } else { session.incoming };
         let (view, rd) = (of.view.name(), of.key.rd());
-        Ok(Speaker { peer, four_byte_asns: !of.has_two_byte_asns, view, rd, ..encoding })
+        Ok(PeerEncoding { peer, four_byte_asns: !of.has_two_byte_asns, view, rd, ..encoding })
     }
 
     /// The session is up, with these OPENs from the router and from the peer.
@@ -165,7 +165,7 @@ impl Sessions {
     pub(super) fn end_of_rib(
         &mut self,
         of: &PerPeer,
-        family: Family,
+        family: AfiSafi,
         sink: &mut dyn Sink,
     ) -> Result<(), TooMany> {
         let at = self.find_or_add(of)?;
@@ -206,8 +206,8 @@ impl Sessions {
         self.all.push(Session {
             identity: (of.asn, of.bgp_id),
             state: State::Unknown,
-            incoming: Speaker::unknown(0, AddPath::Unknown),
-            outgoing: Speaker::unknown(0, AddPath::Unknown),
+            incoming: PeerEncoding::unknown(0, AddPath::Unknown),
+            outgoing: PeerEncoding::unknown(0, AddPath::Unknown),
             families: 0,
             tables: <[Table; View::COUNT]>::default(),
         });
@@ -257,8 +257,8 @@ fn declare(
 
 /// How a router writes its own table: both OPENs say the same, and there is nobody to agree with
 /// (RFC 9069, 4.4).
-fn of_own_table(sent: &Open, received: &Open) -> Speaker {
-    let mut speaker = Speaker::default();
+fn of_own_table(sent: &Open, received: &Open) -> PeerEncoding {
+    let mut speaker = PeerEncoding::default();
     for family in READ {
         let modes = [sent.add_path(family), received.add_path(family)];
         if modes.iter().any(|mode| mode.send || mode.receive) {

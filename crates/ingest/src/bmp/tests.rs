@@ -3,7 +3,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use proptest::prelude::*;
 
 use super::*;
-use crate::bgp::{AddPathMode, Family};
+use crate::bgp::{AddPathMode, AfiSafi};
 use crate::{Collected, PeerInfo, PeerState};
 
 const RD: [u8; 8] = [0, 0, 0xfd, 0xe8, 0, 0, 0, 1];
@@ -51,7 +51,7 @@ const END_V6: [u8; 10] = [0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1];
 const END_VPN: [u8; 10] = [0, 0, 0, 6, 0x80, 15, 3, 0, 1, 128];
 const END_EVPN: [u8; 10] = [0, 0, 0, 6, 0x80, 15, 3, 0, 25, 70];
 
-fn families(families: &[Family]) -> Vec<Capability> {
+fn families(families: &[AfiSafi]) -> Vec<Capability> {
     let asn = [Capability::FourByteAsn(64_500)];
     asn.into_iter().chain(families.iter().map(|f| Capability::Multiprotocol(*f))).collect()
 }
@@ -68,7 +68,7 @@ fn peer_up_with(of: Vec<u8>, sent: &[Capability], received: &[Capability]) -> Ve
     )
 }
 
-fn peer_up(of: Vec<u8>, of_families: &[Family]) -> Vec<u8> {
+fn peer_up(of: Vec<u8>, of_families: &[AfiSafi]) -> Vec<u8> {
     let capabilities = families(of_families);
     peer_up_with(of, &capabilities, &capabilities)
 }
@@ -125,7 +125,7 @@ fn every_view_and_instance_is_a_table_and_a_peer() {
 
 #[test]
 fn two_byte_as_numbers_are_told_by_the_header() {
-    let up = peer_up(of(0, PRE, NO_RD, 1), &[Family::IPV4]);
+    let up = peer_up(of(0, PRE, NO_RD, 1), &[AfiSafi::IPV4]);
     let short = monitoring(of(0, TWO_BYTES, NO_RD, 1), &announce(2, &NET));
     let long = monitoring(of(0, PRE, NO_RD, 1), &announce(4, &NET));
     // A router's own table always has four bytes; the flag means something else there.
@@ -138,8 +138,8 @@ fn two_byte_as_numbers_are_told_by_the_header() {
 #[test]
 fn path_identifiers_are_of_one_direction() {
     let with = |receive, send| {
-        let mut all = families(&[Family::IPV4]);
-        all.push(Capability::AddPath(vec![(Family::IPV4, AddPathMode { receive, send })]));
+        let mut all = families(&[AfiSafi::IPV4]);
+        all.push(Capability::AddPath(vec![(AfiSafi::IPV4, AddPathMode { receive, send })]));
         all
     };
     let (receives, sends) = (with(true, false), with(false, true));
@@ -176,7 +176,7 @@ fn path_identifiers_are_of_one_direction() {
 fn a_peer_is_complete_when_all_its_families_are() {
     let own_table = of(3, 0, NO_RD, 1);
     let of = |flags, n| of(0, flags, NO_RD, n);
-    let both = [Family::IPV4, Family::IPV6, Family { afi: 25, safi: 70 }];
+    let both = [AfiSafi::IPV4, AfiSafi::IPV6, AfiSafi { afi: 25, safi: 70 }];
     let end = |flags, n, end: &[u8]| monitoring(of(flags, n), end);
     let complete = |messages: &[Vec<u8>]| decode(messages).complete;
     let up = peer_up(of(PRE, 1), &both);
@@ -197,16 +197,16 @@ fn a_peer_is_complete_when_all_its_families_are() {
     // Nobody knows the families without Peer Up, nor those of FRR's own table.
     assert_eq!(complete(&whole[1..]), NOBODY);
     let own = |update: &[u8]| monitoring(own_table.clone(), update);
-    let own_up = |f: &[Family]| peer_up(own_table.clone(), f);
+    let own_up = |f: &[AfiSafi]| peer_up(own_table.clone(), f);
     assert_eq!(complete(&[own_up(&[]), own(&END_V4)]), NOBODY);
-    assert_eq!(complete(&[own_up(&[Family::IPV4]), own(&END_V4)]), [0]);
+    assert_eq!(complete(&[own_up(&[AfiSafi::IPV4]), own(&END_V4)]), [0]);
     // Huawei sends a Peer Up for each family.
-    let (v4, v6) = (own_up(&[Family::IPV4]), own_up(&[Family::IPV6]));
+    let (v4, v6) = (own_up(&[AfiSafi::IPV4]), own_up(&[AfiSafi::IPV6]));
     assert_eq!(complete(&[v4.clone(), v6.clone(), own(&END_V4)]), NOBODY);
     assert_eq!(complete(&[v4, v6, own(&END_V4), own(&END_V6)]), [0]);
     // Without multiprotocol capabilities there is IPv4 alone; VPNs count where they are agreed on.
     assert_eq!(complete(&[peer_up(of(PRE, 2), &[]), end(PRE, 2, &END_V4)]), [0]);
-    let vpn = peer_up(of(PRE, 2), &[Family::IPV4, Family::VPN_IPV4]);
+    let vpn = peer_up(of(PRE, 2), &[AfiSafi::IPV4, AfiSafi::VPN_IPV4]);
     assert_eq!(complete(&[vpn.clone(), end(PRE, 2, &END_V4)]), NOBODY);
     assert_eq!(complete(&[vpn, end(PRE, 2, &END_VPN), end(PRE, 2, &END_V4)]), [0]);
 }
@@ -220,13 +220,13 @@ fn peers_go_down_with_all_their_tables() {
     let sink = decode(&[
         // One that is not known: FRR repeats this all the time.
         peer_down(of(PRE, 3), &[2, 0, 0]),
-        peer_up(of(PRE, 1), &[Family::IPV4]),
+        peer_up(of(PRE, 1), &[AfiSafi::IPV4]),
         say(PRE, 1),
         say(POST, 1),
         say(POST, 2),
         peer_down(of(PRE, 1), &notification),
         peer_down(of(PRE, 1), &notification),
-        peer_up(of(PRE, 1), &[Family::IPV4]),
+        peer_up(of(PRE, 1), &[AfiSafi::IPV4]),
         say(POST, 1),
         peer_down(of(PRE, 1), &[5]),
         say(POST, 1),
@@ -254,7 +254,7 @@ fn a_peer_that_comes_back_as_another_is_another() {
     let mut other = first.clone();
     other[29] = 9;
     let say = |of: &Vec<u8>| monitoring(of.clone(), &announce(4, &NET));
-    let up = |of: &Vec<u8>| peer_up(of.clone(), &[Family::IPV4]);
+    let up = |of: &Vec<u8>| peer_up(of.clone(), &[AfiSafi::IPV4]);
     let sink = decode(&[say(&first), up(&other), say(&other)]);
     assert_eq!(sink.peers.iter().map(|peer| peer.asn).collect::<Vec<_>>(), [64_501, 64_265]);
     assert!(sink.states[0].is_down() && sink.states[0].peer == 0);
@@ -338,7 +338,7 @@ fn streams_that_are_none() {
     let misfit = |bytes: &[u8]| {
         let (mut decoder, mut sink) = (BmpDecoder::default(), Collected::default());
         match decoder.decode(bytes, Tail::More, &mut sink) {
-            Err(Stopped::Misfit(what)) => (what, sink.info.is_some()),
+            Err(StopReason::Misfit(what)) => (what, sink.info.is_some()),
             other => panic!("{other:?}"),
         }
     };
@@ -371,7 +371,7 @@ fn zoo() -> Vec<u8> {
     let down = peer_down(of(0, PRE, NO_RD, 1), &[4]);
     let messages = [
         message(4, &[0, 2, 0, 2, b'r', b'1']),
-        peer_up(of(0, PRE, NO_RD, 1), &[Family::IPV4]),
+        peer_up(of(0, PRE, NO_RD, 1), &[AfiSafi::IPV4]),
         monitoring(of(0, PRE, NO_RD, 1), &announce(4, &NET)),
         monitoring(of(0, PRE, NO_RD, 1), &END_V4),
         message(1, &[&of(0, PRE, NO_RD, 1)[..], &[0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 3]].concat()),

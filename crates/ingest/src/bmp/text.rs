@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use super::header::PerPeer;
 use crate::Sink;
-use crate::bgp::{Cursor, Fault};
+use crate::bgp::{Cursor, DecodeFault};
 
 /// The next type-length-value entry (RFC 7854, 4.4).
-pub(super) fn entry<'a>(cursor: &mut Cursor<'a>) -> Result<(u16, Cursor<'a>), Fault> {
+pub(super) fn entry<'a>(cursor: &mut Cursor<'a>) -> Result<(u16, Cursor<'a>), DecodeFault> {
     const NAME: &str = "information";
     let (kind, len) = (cursor.u16(NAME)?, cursor.u16(NAME)?);
     Ok((kind, cursor.part(len.into(), NAME)?))
@@ -20,7 +20,7 @@ pub(super) fn text(bytes: &[u8]) -> String {
 }
 
 /// Initiation (RFC 7854, 4.3).
-pub(super) fn initiation(mut body: Cursor<'_>, sink: &mut dyn Sink) -> Result<(), Fault> {
+pub(super) fn initiation(mut body: Cursor<'_>, sink: &mut dyn Sink) -> Result<(), DecodeFault> {
     while !body.is_empty() {
         let (kind, value) = entry(&mut body)?;
         let key = match kind {
@@ -35,7 +35,7 @@ pub(super) fn initiation(mut body: Cursor<'_>, sink: &mut dyn Sink) -> Result<()
 }
 
 /// Termination (RFC 7854, 4.5).
-pub(super) fn termination(mut body: Cursor<'_>, sink: &mut dyn Sink) -> Result<(), Fault> {
+pub(super) fn termination(mut body: Cursor<'_>, sink: &mut dyn Sink) -> Result<(), DecodeFault> {
     while !body.is_empty() {
         let (kind, mut value) = entry(&mut body)?;
         match kind {
@@ -58,7 +58,7 @@ pub(super) fn termination(mut body: Cursor<'_>, sink: &mut dyn Sink) -> Result<(
 }
 
 /// Why a session went down (RFC 7854, 4.9; RFC 9069, 5.3).
-pub(super) fn down_reason(mut body: Cursor<'_>) -> Result<String, Fault> {
+pub(super) fn down_reason(mut body: Cursor<'_>) -> Result<String, DecodeFault> {
     let reason = body.u8("reason")?;
     let notification = |by: &str| {
         // The notification is a BGP message, with a header of 19 bytes.
@@ -96,7 +96,7 @@ pub(super) fn statistics(
     mut body: Cursor<'_>,
     of: &PerPeer,
     sink: &mut dyn Sink,
-) -> Result<(), Fault> {
+) -> Result<(), DecodeFault> {
     let count = body.u32("number of counters")?;
     let mut out = of.peer_name();
     let mut before = ": ";

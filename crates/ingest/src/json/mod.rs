@@ -24,7 +24,7 @@
 use fibula_core::Value;
 
 use crate::text::{Earlier, Key, emit_key};
-use crate::{Damage, Decoder, HostBits, Sink, SourceInfo, Stopped, Tail};
+use crate::{Damage, Decoder, HostBits, Sink, SourceInfo, StopReason, Tail};
 use census::Census;
 use column::Column;
 use node::Node;
@@ -64,7 +64,12 @@ impl JsonDecoder {
 }
 
 impl Decoder for JsonDecoder {
-    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn decode(
+        &mut self,
+        input: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         if !tail.is_last() {
             return Ok(0);
         }
@@ -112,7 +117,7 @@ impl Decoder for JsonDecoder {
             if let Err(what) = result {
                 let damage = Damage::new(self.records, (mark + found.at) as u64, what);
                 if sink.damage(&damage).is_break() {
-                    return Err(Stopped::BySink);
+                    return Err(StopReason::BySink);
                 }
             }
         }

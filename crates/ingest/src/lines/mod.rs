@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use crate::{Damage, Decoder, Format, Sink, SourceInfo, Stopped, Tail};
+use crate::{Damage, Decoder, Format, Sink, SourceInfo, StopReason, Tail};
 
 /// A line longer than this is damage: it bounds what must be buffered.
 const MAX_LINE: usize = 64 << 10;
@@ -89,7 +89,12 @@ impl<F: Form> Lines<F> {
 }
 
 impl<F: Form> Decoder for Lines<F> {
-    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn decode(
+        &mut self,
+        input: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         if !std::mem::replace(&mut self.begun, true) {
             sink.begin(&self.form.info());
         }
@@ -113,7 +118,7 @@ impl<F: Form> Decoder for Lines<F> {
                 if let Err(what) = result {
                     let damage = Damage::new(self.records, self.offset + at as u64, what);
                     if sink.damage(&damage).is_break() {
-                        return Err(Stopped::BySink);
+                        return Err(StopReason::BySink);
                     }
                 }
             }

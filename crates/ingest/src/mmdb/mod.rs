@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
 use maxminddb::{MaxMindDbError, Reader};
 
-use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
+use crate::{Damage, Decoder, Sink, SourceInfo, StopReason, Tail};
 use flatten::{Columns, Node, Row};
 
 /// Decodes an mmdb file; see the [module](self). A record is a network.
@@ -30,7 +30,12 @@ pub struct MmdbDecoder {
 }
 
 impl Decoder for MmdbDecoder {
-    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn decode(
+        &mut self,
+        input: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         if !tail.is_last() {
             return Ok(0);
         }
@@ -64,7 +69,7 @@ impl MmdbDecoder {
         reader: &Database<'_>,
         len: usize,
         sink: &mut dyn Sink,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), StopReason> {
         let (columns, rows) = collect(reader, len);
         let types = columns.types();
         let (decls, trouble) = columns.declare();
@@ -190,9 +195,9 @@ fn announce(prefix: AnyPrefix, values: &[Value<'_>], sink: &mut dyn Sink) {
     sink.update(&Update::new(prefix, change));
 }
 
-fn report(record: u64, offset: u64, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {
+fn report(record: u64, offset: u64, what: String, sink: &mut dyn Sink) -> Result<(), StopReason> {
     match sink.damage(&Damage::new(record, offset, what)).is_break() {
-        true => Err(Stopped::BySink),
+        true => Err(StopReason::BySink),
         false => Ok(()),
     }
 }

@@ -11,8 +11,8 @@ use fibula_core::{Attributes, Change, Update};
 use super::peers::Peers;
 use crate::PeerState;
 use crate::bgp::{
-    self, AddPath, Afi, AsWidth, AttributeContext, Cursor, Fault, OTHER_FAMILY, Out,
-    PathAttributes, Speaker,
+    self, AddPath, Afi, AsWidth, AttributeContext, Cursor, DecodeFault, OTHER_FAMILY, Out,
+    PathAttributes, PeerEncoding,
 };
 
 /// What a subtype holds.
@@ -28,7 +28,7 @@ pub(super) fn decode(
     subtype: u16,
     peers: &mut Peers,
     out: &mut Out<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), DecodeFault> {
     let (content, width, add_path) = match subtype {
         0 => (Content::State, AsWidth::Two, AddPath::Absent),
         1 => (Content::Message, AsWidth::Two, AddPath::Unknown),
@@ -56,13 +56,13 @@ pub(super) fn decode(
     }
 }
 
-fn speaker(peer: u32, width: AsWidth, add_path: AddPath) -> Speaker {
+fn speaker(peer: u32, width: AsWidth, add_path: AddPath) -> PeerEncoding {
     let four_byte_asns = width == AsWidth::Four;
-    Speaker { four_byte_asns, ..Speaker::unknown(peer, add_path) }
+    PeerEncoding { four_byte_asns, ..PeerEncoding::unknown(peer, add_path) }
 }
 
 /// Reads who spoke to whom; returns the peer's address and AS.
-fn envelope(body: &mut Cursor<'_>, width: AsWidth) -> Result<(IpAddr, u32), Fault> {
+fn envelope(body: &mut Cursor<'_>, width: AsWidth) -> Result<(IpAddr, u32), DecodeFault> {
     let asn = body.asn(width, "peer's AS number")?;
     body.asn(width, "local AS number")?;
     body.u16("interface index")?;
@@ -76,7 +76,7 @@ fn envelope(body: &mut Cursor<'_>, width: AsWidth) -> Result<(IpAddr, u32), Faul
     Ok((address, asn))
 }
 
-fn state(mut body: Cursor<'_>, peer: u32, out: &mut Out<'_>) -> Result<(), Fault> {
+fn state(mut body: Cursor<'_>, peer: u32, out: &mut Out<'_>) -> Result<(), DecodeFault> {
     let (old, new) = (body.u16("old state")?, body.u16("new state")?);
     out.sink.peer_state(&PeerState { peer, time: out.time, old, new });
     Ok(())
@@ -84,7 +84,7 @@ fn state(mut body: Cursor<'_>, peer: u32, out: &mut Out<'_>) -> Result<(), Fault
 
 /// BGP4MP_ENTRY, a route of a table, from a draft of RFC 6396 that OpenBGPD implements:
 /// `view 2 | status 2 | time 4 | AFI 2 | SAFI 1 | next hop's length 1 | next hop | prefix | length 2 | attributes`.
-fn entry(mut body: Cursor<'_>, peer: u32, out: &mut Out<'_>) -> Result<(), Fault> {
+fn entry(mut body: Cursor<'_>, peer: u32, out: &mut Out<'_>) -> Result<(), DecodeFault> {
     body.bytes(8, "view, status and time")?;
     let (code, safi) = (body.u16("address family")?, body.u8("subsequent address family")?);
     let (Some(afi), 1) = (Afi::from_code(code), safi) else {
@@ -111,7 +111,7 @@ pub(super) fn decode_legacy(
     subtype: u16,
     peers: &mut Peers,
     out: &mut Out<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), DecodeFault> {
     const UPDATE: u16 = 1;
     const STATE_CHANGE: u16 = 3;
     // OPEN, NOTIFY, KEEPALIVE, and the markers NULL, PREF_UPDATE, SYNC.

@@ -37,7 +37,7 @@
 //! let mut sink = Collected::default();
 //! MrtDecoder::new(BgpOptions::default()).decode(&record, Tail::End, &mut sink)?;
 //! assert_eq!(sink.lines, ["+ 0 198.51.100.0/24 192.0.2.1 64500"]);
-//! # Ok::<(), fibula_ingest::Stopped>(())
+//! # Ok::<(), fibula_ingest::StopReason>(())
 //! ```
 
 mod bgp4mp;
@@ -53,9 +53,9 @@ pub(crate) use frame::looks_like_mrt;
 use frame::{Frame, HEADER, Header, Resync, kind};
 use peers::Peers;
 
-use crate::bgp::{BgpOptions, Cursor, Fault, Out, Scratch};
+use crate::bgp::{BgpOptions, Cursor, DecodeFault, Out, Scratch};
 use crate::position::each_record;
-use crate::{Damage, Decoder, Sink, SourceInfo, Stopped, Tail};
+use crate::{Damage, Decoder, Sink, SourceInfo, StopReason, Tail};
 
 /// Decodes MRT; see the [module](self).
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ impl MrtDecoder {
     }
 
     /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
-    fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, StopReason> {
         if self.lost.is_some() {
             return self.search(rest, tail, sink);
         }
@@ -132,7 +132,12 @@ impl MrtDecoder {
     }
 
     /// Searches for the next record.
-    fn search(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn search(
+        &mut self,
+        rest: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         let (len, is_over) = match frame::resync(rest, self.time, tail) {
             Resync::Need(len) => (len, false),
             Resync::Found(len) => (len, true),
@@ -153,14 +158,19 @@ impl MrtDecoder {
         Ok(len)
     }
 
-    fn report(&self, offset: u64, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    fn report(&self, offset: u64, what: String, sink: &mut dyn Sink) -> Result<(), StopReason> {
         match sink.damage(&Damage::new(self.records, offset, what)).is_break() {
-            true => Err(Stopped::BySink),
+            true => Err(StopReason::BySink),
             false => Ok(()),
         }
     }
 
-    fn record(&mut self, header: Header, body: &[u8], sink: &mut dyn Sink) -> Result<(), Fault> {
+    fn record(
+        &mut self,
+        header: Header,
+        body: &[u8],
+        sink: &mut dyn Sink,
+    ) -> Result<(), DecodeFault> {
         let mut body = Cursor::new(body);
         let mut time = u64::from(header.time) * 1_000_000;
         if header.kind == kind::BGP4MP_ET {
@@ -195,7 +205,12 @@ impl MrtDecoder {
 }
 
 impl Decoder for MrtDecoder {
-    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn decode(
+        &mut self,
+        input: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         let at = each_record(input, |rest| {
             let taken = self.step(rest, tail, &mut *sink)?;
             self.offset += taken as u64;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use crate::bgp::{Afi, AsWidth, Cursor, Fault};
+use crate::bgp::{Afi, AsWidth, Cursor, DecodeFault};
 use crate::{PeerInfo, Sink};
 
 /// Numbers peers in the order in which they turn up. Indices of a PEER_INDEX_TABLE are mapped to
@@ -68,7 +68,7 @@ impl Peers {
         &mut self,
         mut body: Cursor<'_>,
         sink: &mut dyn Sink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         body.u32("collector's BGP identifier")?;
         let len = body.u16("view name's length")?;
         body.bytes(len.into(), "view name")?;

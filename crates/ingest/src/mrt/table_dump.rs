@@ -7,7 +7,7 @@
 use fibula_core::{AnyPrefix, Attributes, Change, Update};
 
 use super::peers::Peers;
-use crate::bgp::{Afi, AsWidth, AttributeContext, Cursor, Fault, Out, PathAttributes};
+use crate::bgp::{Afi, AsWidth, AttributeContext, Cursor, DecodeFault, Out, PathAttributes};
 
 /// View and sequence, before the entries.
 const HEAD: usize = 4;
@@ -41,7 +41,7 @@ pub(super) fn decode(
     subtype: u16,
     peers: &mut Peers,
     out: &mut Out<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), DecodeFault> {
     let Some((afi, width)) = layout(subtype) else {
         out.sink.ignored("TABLE_DUMP of an unknown subtype");
         return Ok(());
@@ -61,7 +61,7 @@ fn entry(
     width: AsWidth,
     peers: &mut Peers,
     out: &mut Out<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), DecodeFault> {
     let start = *body;
     let addr = body.address(afi, "prefix")?;
     let len = body.u8("prefix length")?;

@@ -9,7 +9,7 @@ use fibula_core::{AnyPrefix, Attributes, Change, Update};
 
 use super::peers::Peers;
 use crate::bgp::{
-    Afi, AsWidth, AttributeContext, Cursor, Fault, OTHER_FAMILY, Out, PathAttributes,
+    Afi, AsWidth, AttributeContext, Cursor, DecodeFault, OTHER_FAMILY, Out, PathAttributes,
 };
 
 const PEER_INDEX_TABLE: u16 = 1;
@@ -38,7 +38,7 @@ pub(super) fn decode(
     subtype: u16,
     peers: &mut Peers,
     out: &mut Out<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), DecodeFault> {
     if subtype == PEER_INDEX_TABLE {
         return peers.read_table(body, out.sink);
     }
@@ -76,7 +76,7 @@ fn entries(
     add_path: bool,
     peers: &mut Peers,
     out: &mut Out<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), DecodeFault> {
     let count = body.u16("entry count")?;
     let mut result = Ok(());
     for _ in 0..count {

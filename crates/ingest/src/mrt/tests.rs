@@ -321,7 +321,7 @@ fn a_sink_may_stop() {
     let bytes = [&good[..], &record(16, 4, &[0; 9]), &good].concat();
     let mut sink = Stopper(0);
     let result = MrtDecoder::default().decode(&bytes, Tail::End, &mut sink);
-    assert_eq!((result, sink.0), (Err(Stopped::BySink), 1));
+    assert_eq!((result, sink.0), (Err(StopReason::BySink), 1));
 }
 
 /// A file with a record of every kind.

@@ -3,7 +3,7 @@
 use super::table::{Table, Writer};
 use super::wire::{HEADER, Header, flag, kind, padded};
 use crate::position::{RecordPosition, each_record};
-use crate::{Decoder, Sink, SourceInfo, Stopped, Tail};
+use crate::{Decoder, Sink, SourceInfo, StopReason, Tail};
 
 /// The longest message that is believed; attributes end at 64 KiB, and few are that long.
 const LONGEST: usize = 1 << 20;
@@ -31,7 +31,7 @@ const SAVED: u32 = 0x4531_1224;
 /// let mut sink = Collected::default();
 /// NetlinkDecoder::default().decode(&message, Tail::End, &mut sink)?;
 /// assert_eq!(sink.lines, ["+ 0 192.0.2.0/24#100 on the link interface 3"]);
-/// # Ok::<(), fibula_ingest::Stopped>(())
+/// # Ok::<(), fibula_ingest::StopReason>(())
 /// ```
 #[derive(Debug)]
 pub struct NetlinkDecoder {
@@ -122,7 +122,7 @@ impl NetlinkDecoder {
     }
 
     /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
-    fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, StopReason> {
         if self.position.lost.is_some() {
             return self.search(rest, tail, sink);
         }
@@ -135,7 +135,7 @@ impl NetlinkDecoder {
         let Header { len, kind, .. } = header;
         if !header.is_plausible(LONGEST) {
             if !self.begun {
-                return Err(Stopped::Misfit(format!(
+                return Err(StopReason::Misfit(format!(
                     "this is no netlink stream: it begins with a message of type {kind} and length {len}"
                 )));
             }
@@ -161,7 +161,7 @@ impl NetlinkDecoder {
         header: Header,
         message: &[u8],
         sink: &mut dyn Sink,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), StopReason> {
         if header.flags & flag::DUMP_INTR != 0 {
             self.interrupted(sink);
         }
@@ -208,7 +208,12 @@ impl NetlinkDecoder {
     }
 
     /// Searches for the next message, which begins at a multiple of four.
-    fn search(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn search(
+        &mut self,
+        rest: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         let mut at = 0;
         while let Some(header) = Header::read(&rest[at..]) {
             if is_certain(&header) {
@@ -242,7 +247,12 @@ fn is_certain(header: &Header) -> bool {
 }
 
 impl Decoder for NetlinkDecoder {
-    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn decode(
+        &mut self,
+        input: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         let at = each_record(input, |rest| {
             let taken = self.step(rest, tail, &mut *sink)?;
             self.position.offset += taken as u64;

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use super::Reply;
 use super::route::{AF_INET, AF_INET6};
 use super::wire::{HEADER, Header, Part, flag, kind, padded};
-use crate::bgp::Fault;
+use crate::bgp::DecodeFault;
 
 /// The content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl LinkNews {
             let Some(header) = Header::read(rest).filter(|header| header.is_plausible(rest.len()))
             else {
                 let at = datagram.len() - rest.len();
-                return self.lost(&Fault { at, what: "no message begins here".into() });
+                return self.lost(&DecodeFault { at, what: "no message begins here".into() });
             };
             let body = Part { data: &rest[HEADER..header.len], base: HEADER };
             if let Err(fault) = self.message(header, body) {
@@ -169,13 +169,13 @@ impl LinkNews {
         }
     }
 
-    fn lost(&mut self, fault: &Fault) {
+    fn lost(&mut self, fault: &DecodeFault) {
         self.damaged += 1;
-        let Fault { at, what } = fault;
+        let DecodeFault { at, what } = fault;
         self.damage.get_or_insert_with(|| format!("{what} (byte {at} of the message)"));
     }
 
-    fn message(&mut self, header: Header, body: Part<'_>) -> Result<(), Fault> {
+    fn message(&mut self, header: Header, body: Part<'_>) -> Result<(), DecodeFault> {
         self.interrupted |= header.flags & flag::DUMP_INTR != 0 || header.kind == kind::OVERRUN;
         let is_new = matches!(header.kind, kind::NEWLINK | kind::NEWADDR | kind::NEWNEIGH);
         let message = match header.kind {
@@ -203,7 +203,7 @@ impl LinkNews {
     }
 }
 
-fn interface(mut body: Part<'_>) -> Result<Option<Interface>, Fault> {
+fn interface(mut body: Part<'_>) -> Result<Option<Interface>, DecodeFault> {
     const ADDRESS: u16 = 1;
     const NAME: u16 = 3;
     const MTU: u16 = 4;
@@ -232,7 +232,7 @@ fn interface(mut body: Part<'_>) -> Result<Option<Interface>, Fault> {
     Ok(Some(interface))
 }
 
-fn address(mut body: Part<'_>) -> Result<Option<InterfaceAddress>, Fault> {
+fn address(mut body: Part<'_>) -> Result<Option<InterfaceAddress>, DecodeFault> {
     const ADDRESS: u16 = 1;
     const LOCAL: u16 = 2;
     let start = body;
@@ -266,7 +266,7 @@ fn bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-fn neighbour(mut body: Part<'_>) -> Result<Option<Neighbour>, Fault> {
+fn neighbour(mut body: Part<'_>) -> Result<Option<Neighbour>, DecodeFault> {
     const DST: u16 = 1;
     const LLADDR: u16 = 2;
     /// NTF_PROXY: the kernel answers for it.

@@ -8,7 +8,7 @@ use fibula_core::NextHop;
 
 use super::route::{NEXT_HOP_DEAD, Single, gateway, interface};
 use super::wire::Part;
-use crate::bgp::Fault;
+use crate::bgp::DecodeFault;
 
 /// Attributes of a next-hop object.
 mod attribute {
@@ -38,7 +38,7 @@ pub(super) struct Member {
 }
 
 /// Reads the body of a message: the object's number and what it stands for.
-pub(super) fn read(mut body: Part<'_>) -> Result<(u32, Content), Fault> {
+pub(super) fn read(mut body: Part<'_>) -> Result<(u32, Content), DecodeFault> {
     let start = body;
     body.array::<4>("the next hop's header")?;
     let flags = u32::from_ne_bytes(body.array("the next hop's flags")?);
@@ -65,7 +65,7 @@ pub(super) fn read(mut body: Part<'_>) -> Result<(u32, Content), Fault> {
 
 /// NHA_GROUP: `number 4 | low byte of weight - 1 1 | its high byte 1 | reserved 2`, for each member. Kernels
 /// before 6.12 leave the high byte zero.
-fn group(mut value: Part<'_>) -> Result<Vec<Member>, Fault> {
+fn group(mut value: Part<'_>) -> Result<Vec<Member>, DecodeFault> {
     let mut members = Vec::with_capacity(value.data.len() / 8);
     while !value.data.is_empty() {
         let [a, b, c, d, low, high, _, _] = value.array("a member of a group")?;

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use fibula_core::{Addr, AnyPrefix, NextHop, Prefix, RouteKind};
 
 use super::wire::Part;
-use crate::bgp::Fault;
+use crate::bgp::DecodeFault;
 
 pub(super) const AF_INET: u8 = 2;
 pub(super) const AF_INET6: u8 = 10;
@@ -67,7 +67,7 @@ pub(super) enum Parsed {
 
 /// Reads the body of a message. The next hops that it has inline go to `hops`, without those that are dead.
 #[inline]
-pub(super) fn read(mut body: Part<'_>, hops: &mut Vec<NextHop>) -> Result<Parsed, Fault> {
+pub(super) fn read(mut body: Part<'_>, hops: &mut Vec<NextHop>) -> Result<Parsed, DecodeFault> {
     hops.clear();
     let start = body;
     let [family, len, source_len, tos, table, _protocol, _scope, kind] =
@@ -162,7 +162,7 @@ pub(super) fn gateway(address: IpAddr) -> Option<IpAddr> {
 }
 
 /// RTA_VIA, a gateway of either family (RFC 8950): `family 2 | address`.
-fn via(mut value: Part<'_>) -> Result<IpAddr, Fault> {
+fn via(mut value: Part<'_>) -> Result<IpAddr, DecodeFault> {
     let start = value;
     let family = u16::from_ne_bytes(value.array("RTA_VIA's family")?);
     let address = value.address("RTA_VIA")?;
@@ -177,7 +177,7 @@ fn via(mut value: Part<'_>) -> Result<IpAddr, Fault> {
 }
 
 /// RTA_MULTIPATH: `length 2 | flags 1 | weight - 1 1 | interface 4 | attributes`, for each next hop.
-fn multipath(mut value: Part<'_>, hops: &mut Vec<NextHop>) -> Result<(), Fault> {
+fn multipath(mut value: Part<'_>, hops: &mut Vec<NextHop>) -> Result<(), DecodeFault> {
     const HEAD: usize = 8;
     hops.clear();
     while let Some(&[a, b, flags, weight]) = value.data.first_chunk() {
@@ -208,7 +208,11 @@ fn multipath(mut value: Part<'_>, hops: &mut Vec<NextHop>) -> Result<(), Fault> 
 }
 
 /// The prefix; a default route need not have RTA_DST.
-fn prefix<A: Addr>(start: Part<'_>, dst: Option<Part<'_>>, len: u8) -> Result<Prefix<A>, Fault> {
+fn prefix<A: Addr>(
+    start: Part<'_>,
+    dst: Option<Part<'_>>,
+    len: u8,
+) -> Result<Prefix<A>, DecodeFault> {
     let addr = match dst {
         None if len == 0 => A::MIN,
         None => return Err(start.fault(format!("a route of length {len} has no RTA_DST"))),

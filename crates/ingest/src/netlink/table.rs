@@ -12,7 +12,7 @@ use super::route::{self, MAIN, Parsed, Route, RouteType};
 use super::users::Key;
 use super::wire::{HEADER, Header, Part, flag, kind};
 use crate::Sink;
-use crate::bgp::Fault;
+use crate::bgp::DecodeFault;
 
 /// How the writer means its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Table {
         header: Header,
         message: &[u8],
         sink: &mut dyn Sink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let body = Part { data: message.get(HEADER..).unwrap_or_default(), base: HEADER };
         match header.kind {
             kind::NEWROUTE | kind::DELROUTE => {
@@ -97,7 +97,12 @@ impl Table {
         }
     }
 
-    fn route(&mut self, header: Header, body: Part<'_>, sink: &mut dyn Sink) -> Result<(), Fault> {
+    fn route(
+        &mut self,
+        header: Header,
+        body: Part<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), DecodeFault> {
         match route::read(body, &mut self.scratch.hops)? {
             Parsed::Ignored(what) => sink.ignored(what),
             Parsed::Route(route) => {

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use crate::bgp::Fault;
+use crate::bgp::DecodeFault;
 
 /// Bytes of a message's header.
 pub(crate) const HEADER: usize = 16;
@@ -92,13 +92,16 @@ pub(super) struct Part<'a> {
 impl<'a> Part<'a> {
     /// A fault at this position.
     #[cold]
-    pub(super) fn fault(&self, what: impl Into<Cow<'static, str>>) -> Fault {
-        Fault { at: self.base, what: what.into() }
+    pub(super) fn fault(&self, what: impl Into<Cow<'static, str>>) -> DecodeFault {
+        DecodeFault { at: self.base, what: what.into() }
     }
 
     /// The next bytes.
     #[inline]
-    pub(super) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Fault> {
+    pub(super) fn array<const N: usize>(
+        &mut self,
+        field: &'static str,
+    ) -> Result<[u8; N], DecodeFault> {
         let Some((taken, rest)) = self.data.split_first_chunk() else {
             let left = self.data.len();
             return Err(self.fault(format!("{field} needs {N} bytes, {left} are left")));
@@ -110,12 +113,12 @@ impl<'a> Part<'a> {
 
     /// A number that is all of this.
     #[inline]
-    pub(super) fn u32(mut self, field: &'static str) -> Result<u32, Fault> {
+    pub(super) fn u32(mut self, field: &'static str) -> Result<u32, DecodeFault> {
         self.array(field).map(u32::from_ne_bytes)
     }
 
     /// An address that is all of this.
-    pub(super) fn address(&self, field: &'static str) -> Result<IpAddr, Fault> {
+    pub(super) fn address(&self, field: &'static str) -> Result<IpAddr, DecodeFault> {
         if let Ok(octets) = <[u8; 4]>::try_from(self.data) {
             return Ok(octets.into());
         }
@@ -128,7 +131,11 @@ impl<'a> Part<'a> {
     }
 
     /// Takes `len` bytes and the padding behind them, of which the end of the body may lack some.
-    pub(super) fn take_padded(&mut self, len: usize, field: &'static str) -> Result<Self, Fault> {
+    pub(super) fn take_padded(
+        &mut self,
+        len: usize,
+        field: &'static str,
+    ) -> Result<Self, DecodeFault> {
         let Some((taken, _)) = self.data.split_at_checked(len) else {
             let left = self.data.len();
             return Err(self.fault(format!("{field} has a length of {len}, {left} bytes are left")));
@@ -142,7 +149,7 @@ impl<'a> Part<'a> {
 
     /// The next attribute: its type without the flags, and its value. `None` at the end.
     #[inline]
-    pub(super) fn attribute(&mut self) -> Result<Option<(u16, Self)>, Fault> {
+    pub(super) fn attribute(&mut self) -> Result<Option<(u16, Self)>, DecodeFault> {
         const TYPE: u16 = 0x3fff;
         const HEAD: usize = 4;
         let Some(&[a, b, c, d]) = self.data.first_chunk::<HEAD>() else {

@@ -28,7 +28,7 @@
 //! RisDecoder::new(BgpOptions::default()).decode(&line, Tail::End, &mut sink)?;
 //! assert_eq!(sink.lines, ["- 0 2001:db8:2::/48", "+ 0 2001:db8:1::/48 2001:db8::1 none"]);
 //! assert_eq!(sink.peers[0].view, "rrc21");
-//! # Ok::<(), fibula_ingest::Stopped>(())
+//! # Ok::<(), fibula_ingest::StopReason>(())
 //! ```
 
 mod message;
@@ -41,7 +41,7 @@ use memchr::memchr;
 use serde_json::Value as Json;
 
 use crate::bgp::BgpOptions;
-use crate::{Damage, Decoder, PeerInfo, Sink, SourceInfo, Stopped, Tail};
+use crate::{Damage, Decoder, PeerInfo, Sink, SourceInfo, StopReason, Tail};
 use message::{Data, MessageKind};
 
 /// More peers than all collectors have; a stream that names more is hostile or garbled.
@@ -75,7 +75,7 @@ impl RisDecoder {
         }
     }
 
-    fn line(&mut self, line: &[u8], sink: &mut dyn Sink) -> Result<(), Stopped> {
+    fn line(&mut self, line: &[u8], sink: &mut dyn Sink) -> Result<(), StopReason> {
         self.records += 1;
         let line = line.trim_ascii();
         if line.is_empty() {
@@ -88,9 +88,9 @@ impl RisDecoder {
         }
     }
 
-    fn report(&self, what: String, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    fn report(&self, what: String, sink: &mut dyn Sink) -> Result<(), StopReason> {
         match sink.damage(&Damage::new(self.records, self.offset, what)).is_break() {
-            true => Err(Stopped::BySink),
+            true => Err(StopReason::BySink),
             false => Ok(()),
         }
     }
@@ -144,7 +144,12 @@ impl RisDecoder {
 }
 
 impl Decoder for RisDecoder {
-    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn decode(
+        &mut self,
+        input: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         let mut at = 0;
         while let Some(len) = memchr(b'\n', &input[at..]) {
             self.line(&input[at..at + len], sink)?;

@@ -8,7 +8,7 @@ use super::options::TextOptions;
 use super::overlap::Earlier;
 use super::rows::{MAX_LINE, Row, Rows};
 use super::sniff::sniff;
-use crate::{Damage, Decoder, Format, HostBits, Sink, SourceInfo, Stopped, Tail};
+use crate::{Damage, Decoder, Format, HostBits, Sink, SourceInfo, StopReason, Tail};
 
 /// The layout is found out from this much of the input.
 const HEAD: usize = 1 << 20;
@@ -45,7 +45,7 @@ impl TextDecoder {
     }
 
     /// Finds the layout out; returns the length of a byte order mark.
-    fn start(&mut self, input: &[u8], sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn start(&mut self, input: &[u8], sink: &mut dyn Sink) -> Result<usize, StopReason> {
         let text = input.strip_prefix(BOM).unwrap_or(input);
         let mut head = text;
         if input.len() > HEAD {
@@ -53,7 +53,7 @@ impl TextDecoder {
             let whole = memchr::memrchr(b'\n', head).map_or(head.len(), |at| at + 1);
             head = &head[..whole];
         }
-        let layout = sniff(head, self.format, &self.options).map_err(Stopped::Misfit)?;
+        let layout = sniff(head, self.format, &self.options).map_err(StopReason::Misfit)?;
         sink.begin(&SourceInfo {
             format: "text",
             columns: layout.columns.iter().map(|column| column.decl.clone()).collect(),
@@ -76,7 +76,12 @@ impl TextDecoder {
 }
 
 impl Decoder for TextDecoder {
-    fn decode(&mut self, input: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, Stopped> {
+    fn decode(
+        &mut self,
+        input: &[u8],
+        tail: Tail,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StopReason> {
         let mut at = 0;
         if self.running.is_none() {
             if input.len() < HEAD && !tail.is_last() {
@@ -85,7 +90,7 @@ impl Decoder for TextDecoder {
             at = self.start(input, sink)?;
         }
         let host_bits = self.options.host_bits;
-        let Some(running) = &mut self.running else { return Err(Stopped::BySink) };
+        let Some(running) = &mut self.running else { return Err(StopReason::BySink) };
         let (mut fields, mut values) = (Vec::new(), Vec::new());
         while at < input.len() {
             let rest = &input[at..];
@@ -118,7 +123,7 @@ impl Decoder for TextDecoder {
             if let Err(what) = result {
                 let damage = Damage::new(self.lines + 1, self.offset + at as u64, what);
                 if sink.damage(&damage).is_break() {
-                    return Err(Stopped::BySink);
+                    return Err(StopReason::BySink);
                 }
             }
             self.lines += lines;

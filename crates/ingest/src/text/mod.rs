@@ -42,7 +42,7 @@ pub(crate) use names::{END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, rank}
 pub(crate) use overlap::Earlier;
 
 pub use decoder::TextDecoder;
-pub use options::{Header, KeyColumns, TextOptions};
+pub use options::{HeaderLine, KeyColumns, TextOptions};
 pub use ranges::RangeFeed;
 
 #[cfg(test)]

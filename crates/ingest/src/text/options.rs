@@ -5,13 +5,13 @@ use crate::{ColumnKind, HostBits, ScalarType};
 /// Columns are given by name, or by number in the file, counted from 1.
 ///
 /// ```
-/// use fibula_ingest::text::{Header, KeyColumns, TextOptions};
+/// use fibula_ingest::text::{HeaderLine, KeyColumns, TextOptions};
 /// use fibula_ingest::ColumnKind;
 ///
 /// // asn;first;last;name, without a header
 /// let options = TextOptions {
 ///     delimiter: Some(b';'),
-///     header: Header::Absent,
+///     header: HeaderLine::Absent,
 ///     key: KeyColumns::Range("2".into(), "3".into()),
 ///     names: ["asn", "first", "last", "name"].map(String::from).to_vec(),
 ///     kinds: vec![("asn".into(), ColumnKind::Str)], // it may say "AS64500" further down
@@ -25,7 +25,7 @@ pub struct TextOptions {
     /// The byte between fields; a space stands for any white space. `None`: detected.
     pub delimiter: Option<u8>,
     /// Whether the first line has the column names.
-    pub header: Header,
+    pub header: HeaderLine,
     /// Names for all columns in file order, including the address columns. They replace the names of a header.
     /// Columns without a name are called `valueN`. More names than columns are an error. In lines separated by
     /// blanks, the last named column gets the rest of the line.
@@ -45,7 +45,7 @@ pub struct TextOptions {
 
 /// Whether the first line has the column names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Header {
+pub enum HeaderLine {
     /// It does if it has words where the next lines have addresses and numbers.
     #[default]
     Auto,

@@ -4,7 +4,7 @@ use super::fields::Delimiter;
 use super::guess::{Guess, Guessed, MAX_FIELDS, Row, is_decimal_ranges, is_header, is_key};
 use super::key::{Key, parse_key};
 use super::layout::{Column, KeyAt, Layout, has_leading_zeros, parse_int};
-use super::options::{Header, TextOptions};
+use super::options::{HeaderLine, TextOptions};
 use super::rows::Rows;
 use crate::{ColumnDecl, ColumnKind, Format, HostBits, ScalarType};
 
@@ -39,9 +39,9 @@ fn layout(
     let first: Vec<String> = rows.first().map(names_of).unwrap_or_default();
     let names = if options.names.is_empty() { &first } else { &options.names };
     let body = match options.header {
-        Header::Present if rows.len() > 1 => &rows[1..],
-        Header::Present | Header::Absent => &rows,
-        Header::Auto => without_header(&rows),
+        HeaderLine::Present if rows.len() > 1 => &rows[1..],
+        HeaderLine::Present | HeaderLine::Absent => &rows,
+        HeaderLine::Auto => without_header(&rows),
     };
 
     let named = !options.names.is_empty();
@@ -49,9 +49,9 @@ fn layout(
     let guess = Guess { rows: body, first: first_row, names, named, widest, delimiter, format };
     let Guessed { key, note } = guess.key(&options.key)?;
     let header = match options.header {
-        Header::Present => !rows.is_empty(),
-        Header::Absent => false,
-        Header::Auto => {
+        HeaderLine::Present => !rows.is_empty(),
+        HeaderLine::Absent => false,
+        HeaderLine::Auto => {
             rows.first().is_some_and(|row| is_header(row, key, rows.len() == 1, format))
         }
     };

@@ -4,7 +4,7 @@ mod values;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Collected, ColumnKind, Decoder, Format, HostBits, ScalarType, Stopped, Tail};
+use crate::{Collected, ColumnKind, Decoder, Format, HostBits, ScalarType, StopReason, Tail};
 
 fn decode_as(text: &str, format: Format, options: TextOptions) -> Collected {
     let mut sink = Collected::default();
@@ -206,7 +206,7 @@ fn mapped_prefixes_are_ipv4() {
 #[test]
 fn told_columns() {
     let options = TextOptions {
-        header: Header::Absent,
+        header: HeaderLine::Absent,
         key: KeyColumns::Range("2".into(), "3".into()),
         names: ["asn", "first", "last", "name"].map(String::from).to_vec(),
         kinds: vec![("asn".into(), ColumnKind::Str)],
@@ -224,7 +224,7 @@ fn told_columns() {
         &mut Collected::default(),
     );
     let what = "no column \"nw\"; there are: a, b".to_owned();
-    assert_eq!(result, Err(Stopped::Misfit(what)));
+    assert_eq!(result, Err(StopReason::Misfit(what)));
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn more_names_than_columns_do_not_fit() {
         ("10.0.0.0/8 a\n", Format::Text),
     ] {
         let error = named(text, format, &["prefix", "asn", "name"]).unwrap_err();
-        let Stopped::Misfit(error) = error else { panic!("{error:?}") };
+        let StopReason::Misfit(error) = error else { panic!("{error:?}") };
         assert!(error.starts_with("3 names for 2 columns: prefix, asn, name"), "{error}");
     }
     assert!(named("10.0.0.0/8\n", Format::Text, &["prefix", "asn"]).is_err());

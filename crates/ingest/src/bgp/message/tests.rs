@@ -6,7 +6,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[0xff; 16][..], &len.to_be_bytes(), &[kind], body].concat()
 }
 
-fn decode(message: &[u8], from: Speaker) -> (Result<Message, Fault>, Vec<String>) {
+fn decode(message: &[u8], from: PeerEncoding) -> (Result<Message, DecodeFault>, Vec<String>) {
     let mut sink = Collected::default();
     let result = Messages::default().decode(message, from, 7, &mut sink);
     (result, sink.lines)
@@ -27,7 +27,7 @@ fn frames() {
 
 #[test]
 fn ends_of_ribs() {
-    let ends = |body: &[u8]| decode(&message(2, body), Speaker::default());
+    let ends = |body: &[u8]| decode(&message(2, body), PeerEncoding::default());
     let end = |afi, safi| (Ok(Message::EndOfRib { afi, safi }), Vec::new());
     assert_eq!(ends(&[0; 4]), end(1, 1));
     assert_eq!(ends(&[0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1]), end(2, 1));
@@ -43,8 +43,9 @@ fn ends_of_ribs() {
 fn path_identifiers_are_guessed_only_where_nobody_knows() {
     // Withdrawn: identifier 1, 10.0.0.0/8; or three default routes and half a prefix.
     let body = [0, 6, 0, 0, 0, 1, 8, 10, 0, 0];
-    let of =
-        |add_path_v4| decode(&message(2, &body), Speaker { add_path_v4, ..Speaker::default() });
+    let of = |add_path_v4| {
+        decode(&message(2, &body), PeerEncoding { add_path_v4, ..PeerEncoding::default() })
+    };
     let identified = (Ok(Message::Update), vec!["- 0 10.0.0.0/8#1".to_owned()]);
     assert_eq!(of(AddPath::Present), identified);
     assert_eq!(of(AddPath::Unknown), identified);
@@ -68,7 +69,7 @@ fn next_hops_of_either_family() {
         ]
         .concat();
         let body = [&[0, 0, 0, attributes.len() as u8], &attributes[..]].concat();
-        let (result, lines) = decode(&message(2, &body), Speaker::default());
+        let (result, lines) = decode(&message(2, &body), PeerEncoding::default());
         assert_eq!(result.is_ok(), lines[0].starts_with('+'), "{result:?}");
         lines.join("\n")
     };
@@ -93,7 +94,7 @@ fn malformed_and_missing_attributes_withdraw() {
     let update = |attributes: &[&[u8]]| {
         let attributes = attributes.concat();
         let body = [&[0, 0, 0, attributes.len() as u8], &attributes[..], &[8, 10]].concat();
-        let (result, lines) = decode(&message(2, &body), Speaker::default());
+        let (result, lines) = decode(&message(2, &body), PeerEncoding::default());
         (result.err().map(|fault| fault.what.to_string()), lines)
     };
     let route = "+ 0 10.0.0.0/8 192.0.2.1 64500".to_owned();
@@ -155,7 +156,7 @@ fn malformed_and_missing_attributes_withdraw() {
 
 #[test]
 fn kinds() {
-    let kind = |kind| decode(&message(kind, &[]), Speaker::default()).0.ok();
+    let kind = |kind| decode(&message(kind, &[]), PeerEncoding::default()).0.ok();
     let kinds = [1, 3, 4, 5, 9].map(kind);
     let wanted = [Message::Open, Message::Notification, Message::Keepalive];
     assert_eq!(kinds[..3], wanted.map(Some));

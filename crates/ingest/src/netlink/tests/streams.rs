@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::wire::{flag, kind};
 use super::super::{NetlinkDecoder, Notices, Reply};
 use super::*;
-use crate::{Damage, Sink, Stopped};
+use crate::{Damage, Sink, StopReason};
 
 #[test]
 fn answers_of_the_kernel_are_heard() {
@@ -150,7 +150,7 @@ fn other_streams_are_refused() {
         Tail::More,
         &mut Collected::default(),
     ) {
-        Err(Stopped::Misfit(what)) => what,
+        Err(StopReason::Misfit(what)) => what,
         other => panic!("{other:?}"),
     };
     let protobuf = refused(&mut FpmDecoder::default(), &[1, 2, 0, 40]);

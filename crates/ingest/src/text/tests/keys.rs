@@ -111,7 +111,7 @@ fn columns_with_other_names_are_ranges_with_a_note_or_refused() {
     let refused = |text: &str, options: TextOptions| {
         let mut decoder = TextDecoder::new(options, Format::Text);
         let result = decoder.decode(text.as_bytes(), Tail::End, &mut Collected::default());
-        let Err(Stopped::Misfit(what)) = result else { panic!("{result:?}") };
+        let Err(StopReason::Misfit(what)) = result else { panic!("{result:?}") };
         assert!(what.contains("--key id,size takes them as ranges"), "{what}");
     };
     let integers = "1,500,a\n2,600,b\n";
