@@ -159,9 +159,9 @@ pub fn check_all<A: Addr>(
     oracle: &dyn Lookup<A>,
     probes: &mut dyn Iterator<Item = A>,
     keep: usize,
-) -> Vec<Report<A>> {
-    let mut reports: Vec<Report<A>> =
-        engines.iter().map(|_| Report { probes: 0, wrong: 0, first: Vec::new() }).collect();
+) -> Vec<CheckReport<A>> {
+    let mut reports: Vec<CheckReport<A>> =
+        engines.iter().map(|_| CheckReport { probes: 0, wrong: 0, first: Vec::new() }).collect();
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let share = engines.len().div_ceil(threads).max(1);
     let (mut addrs, mut answers) = (Vec::new(), Vec::new());
