@@ -3,6 +3,8 @@
 use crate::address::Address;
 use crate::clock::Clock;
 use crate::fault::Fault;
+use crate::pipeline::answers::Without;
+use crate::pipeline::keys::Cells;
 
 /// The maximum number of rows in a block: enough for full lookup batches, small enough that a block with its
 /// addresses, hops and output leaves most of the second-level cache to the table.
@@ -38,8 +40,6 @@ pub(crate) struct Row {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) rows: u64,
-    pub(crate) unparsable: u64,
-    pub(crate) empty: u64,
     pub(crate) damaged: u64,
     pub(crate) truncated: u64,
     pub(crate) cut: u64,
@@ -48,28 +48,11 @@ pub(crate) struct Tally {
 impl Tally {
     /// Adds the counts of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
-        let Self { rows, unparsable, empty, damaged, truncated, cut } = other;
+        let Self { rows, damaged, truncated, cut } = other;
         self.rows += rows;
-        self.unparsable += unparsable;
-        self.empty += empty;
         self.damaged += damaged;
         self.truncated += truncated;
         self.cut += cut;
-    }
-}
-
-/// The addresses of one family in a block, with the cell of each.
-#[derive(Debug, Default)]
-pub(crate) struct Keys<A> {
-    pub(crate) addrs: Vec<A>,
-    /// `cells[i]` is the cell of `addrs[i]`.
-    pub(crate) cells: Vec<u32>,
-}
-
-impl<A> Keys<A> {
-    fn clear(&mut self) {
-        self.addrs.clear();
-        self.cells.clear();
     }
 }
 
@@ -78,8 +61,7 @@ impl<A> Keys<A> {
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) rows: Vec<Row>,
-    pub(crate) v4: Keys<u32>,
-    pub(crate) v6: Keys<u128>,
+    pub(crate) keys: Cells,
     /// Number of cells so far.
     pub(crate) cells: usize,
     /// The sum of [`Row::pad`] over all rows.
@@ -133,8 +115,7 @@ impl Block {
     /// Empties the block, but keeps the tally.
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
-        self.v4.clear();
-        self.v6.clear();
+        self.keys.clear();
         self.cells = 0;
         self.pads = 0;
         self.text.clear();
@@ -172,42 +153,44 @@ impl Block {
         Ok(())
     }
 
+    /// The number of the next cell. A block has fewer than 2^32 cells: `MAX_ROWS` times the address columns.
+    #[inline(always)]
+    fn next(&mut self) -> u32 {
+        let cell = self.cells as u32;
+        self.cells += 1;
+        cell
+    }
+
     /// Adds a cell with an IPv4 address.
     #[inline(always)]
     pub(crate) fn v4(&mut self, addr: u32) {
-        self.v4.addrs.push(addr);
-        self.v4.cells.push(self.cells as u32);
-        self.cells += 1;
+        let cell = self.next();
+        self.keys.v4(cell, addr);
     }
 
     /// Adds a cell with an address.
     #[inline]
     pub(crate) fn address(&mut self, address: Address) {
-        // A block has fewer than 2^32 cells: MAX_ROWS times the address columns.
-        let cell = self.cells as u32;
-        match address {
-            Address::V4(addr) => {
-                self.v4.addrs.push(addr);
-                self.v4.cells.push(cell);
-            }
-            Address::V6(addr) => {
-                self.v6.addrs.push(addr);
-                self.v6.cells.push(cell);
-            }
-        }
-        self.cells += 1;
+        let cell = self.next();
+        self.keys.address(cell, address);
     }
 
     /// Adds an empty cell.
     pub(crate) fn empty(&mut self) {
-        self.tally.empty += 1;
-        self.cells += 1;
+        let cell = self.next();
+        self.keys.without(cell, Without::Empty);
     }
 
     /// Adds a cell with text that is not an address.
     pub(crate) fn unparsable(&mut self) {
-        self.tally.unparsable += 1;
-        self.cells += 1;
+        let cell = self.next();
+        self.keys.without(cell, Without::Unparsable);
+    }
+
+    /// The number of cells without an address for this reason.
+    #[cfg(test)]
+    pub(crate) fn count(&self, why: Without) -> usize {
+        self.keys.others.iter().filter(|other| other.1 == why).count()
     }
 
     /// Sets the time of the row whose cells were just added.

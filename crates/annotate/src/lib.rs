@@ -50,22 +50,22 @@ mod fault;
 mod files;
 mod format;
 mod formats;
-mod hits;
 mod input;
 mod options;
+mod pipeline;
 mod rows;
-mod summary;
 mod table;
 mod write;
 
 pub use address::Address;
-pub use columns::{Annotated, ColumnAnnotator, Counts};
+pub use columns::{Annotated, ColumnAnnotator};
 pub use error::AnnotateError;
 pub use files::{ParquetRows, Progress, panic_is_caught};
 pub use format::{LogFormat, UnknownFormat};
 pub use options::{AnnotateOptions, Column, Header, Only, PrefixForm, TextForm};
+pub use pipeline::counts::Counts;
+pub use pipeline::summary::{Summary, Top};
 pub use rows::Annotator;
-pub use summary::{Summary, Top};
 pub use table::{LookupFamily, LookupTable};
 
 /// The program in the README compiles and runs.

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use fibula_core::{Addr, Hop, Lookup};
-use fibula_fib::{
-    Ask, Columns, DatedFamily, DatedFib, Fib, FibFamily, IndexedRoutes, OpenFamily, Pod,
-};
+use fibula_fib::{Columns, DatedFamily, DatedFib, Fib, FibFamily, IndexedRoutes, OpenFamily, Pod};
 
 /// A table for annotation. Every [`Fib`] is one, except a generation of a live table.
 pub trait LookupTable: Send + Sync {
@@ -131,55 +129,6 @@ shared!(&T, Arc<T>);
 /// The family of a table for an address type.
 pub(crate) trait TableAddr: DatedFamily {
     fn in_table(table: &dyn LookupTable) -> &dyn LookupFamily<Self>;
-
-    /// Looks up the numbers of the matching routes, or with `by_length` the lengths of their prefixes.
-    fn routes_of(table: &dyn LookupTable, by_length: bool, addrs: &[Self], found: &mut [Hop]) {
-        let family = Self::in_table(table);
-        if by_length { family.lengths(addrs, found) } else { family.numbers(addrs, found) }
-    }
-
-    /// Looks up the hops of addresses, each at its date; [`Hop::NONE`] if no route matches.
-    fn hops_at(
-        table: &DatedFib,
-        addrs: &[Self],
-        dates: impl Iterator<Item = u16>,
-        hops: &mut [Hop],
-    ) {
-        found_at(table, addrs, dates, hops, |(row, _)| row);
-    }
-
-    /// Like `routes_of`, but looks up each address at its date.
-    fn routes_at(
-        table: &DatedFib,
-        by_length: bool,
-        addrs: &[Self],
-        dates: impl Iterator<Item = u16>,
-        found: &mut [Hop],
-    ) {
-        if !by_length {
-            table.family::<Self>().numbers(addrs, found);
-            return table.of_dates::<Self>(found, dates);
-        }
-        found_at(table, addrs, dates, found, |(_, len)| Hop::new(len.into()));
-    }
-}
-
-/// Looks up each address at its date. `of` selects the result from the row and the prefix length.
-fn found_at<A: TableAddr>(
-    table: &DatedFib,
-    addrs: &[A],
-    mut dates: impl Iterator<Item = u16>,
-    hops: &mut [Hop],
-    of: impl Fn((Hop, u8)) -> Hop,
-) {
-    table.family::<A>().engine().lookup_batch(addrs, hops);
-    let ask = table.timelines::<A>().ask();
-    for hops in hops.chunks_mut(Ask::AT_ONCE) {
-        ask.fetch(hops);
-        for (hop, date) in hops.iter_mut().zip(&mut dates) {
-            *hop = ask.find(*hop, date).map_or(Hop::NONE, &of);
-        }
-    }
 }
 
 impl TableAddr for u32 {

@@ -1,6 +1,6 @@
 //! Reads addresses from Arrow arrays, a block of rows at a time, and splits them by family.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
@@ -8,119 +8,26 @@ use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_schema::DataType;
 use fibula_simd::{Isa, Kernel, Level, Simd, parse_v4_at, parse_v6_at};
 
-use super::answers::Without;
-use crate::AnnotateError;
-use crate::address::Address;
+use crate::pipeline::answers::Without;
+use crate::pipeline::keys::Cells;
+use crate::{Address, AnnotateError};
 
-/// The addresses of one family in a block, with the row of each.
-#[derive(Debug)]
-pub(super) struct Keys<A> {
-    pub(super) addrs: Vec<A>,
-    pub(super) rows: Vec<u32>,
-}
-
-impl<A> Default for Keys<A> {
-    fn default() -> Self {
-        Self { addrs: Vec::new(), rows: Vec::new() }
-    }
-}
-
-/// A block of cells. Every row is in exactly one of `v4`, `v6` and `others`.
-#[derive(Debug, Default)]
-pub(super) struct Cells {
-    pub(super) v4: Keys<u32>,
-    pub(super) v6: Keys<u128>,
-    pub(super) others: Vec<(u32, Without)>,
-    /// Scratch space of `Texts::apart`: the rows that look like IPv4, and those that look like IPv6.
-    apart: [Vec<u32>; 2],
-}
-
+/// Reads cells into a block, in which rows are counted from its beginning.
 impl Cells {
-    pub(super) fn clear(&mut self) {
-        self.v4.addrs.clear();
-        self.v4.rows.clear();
-        self.v6.addrs.clear();
-        self.v6.rows.clear();
-        self.others.clear();
-    }
-
-    /// Adds a cell that was already read.
-    #[inline]
-    pub(super) fn put(&mut self, row: u32, cell: Result<Address, Without>) {
-        match cell {
-            Ok(address) => self.address(row, Some(address)),
-            Err(without) => self.others.push((row, without)),
-        }
-    }
-
-    /// Calls `give` for each cell, not in the order of rows.
-    pub(super) fn each(&self, mut give: impl FnMut(u32, Result<Address, Without>)) {
-        let Self { v4, v6, others, .. } = self;
-        v4.rows.iter().zip(&v4.addrs).for_each(|(row, addr)| give(*row, Ok(Address::V4(*addr))));
-        v6.rows.iter().zip(&v6.addrs).for_each(|(row, addr)| give(*row, Ok(Address::V6(*addr))));
-        others.iter().for_each(|(row, without)| give(*row, Err(*without)));
-    }
-
-    /// Removes the addresses of some rows and records `why`.
-    pub(super) fn leave_out(&mut self, is_out: impl Fn(u32) -> bool, why: Without) {
-        fn family<A: Copy>(
-            keys: &mut Keys<A>,
-            is_out: &impl Fn(u32) -> bool,
-            mut out: impl FnMut(u32),
-        ) {
-            if !keys.rows.iter().any(|&row| is_out(row)) {
-                return;
-            }
-            let mut kept = 0;
-            for at in 0..keys.rows.len() {
-                let row = keys.rows[at];
-                if is_out(row) {
-                    out(row);
-                } else {
-                    (keys.rows[kept], keys.addrs[kept]) = (row, keys.addrs[at]);
-                    kept += 1;
-                }
-            }
-            keys.rows.truncate(kept);
-            keys.addrs.truncate(kept);
-        }
-        let Self { v4, v6, others, .. } = self;
-        family(v4, &is_out, |row| others.push((row, why)));
-        family(v6, &is_out, |row| others.push((row, why)));
-    }
-
-    #[inline]
-    fn v4(&mut self, row: u32, addr: u32) {
-        self.v4.addrs.push(addr);
-        self.v4.rows.push(row);
-    }
-
-    #[inline]
-    fn address(&mut self, row: u32, address: Option<Address>) {
-        match address {
-            Some(Address::V4(addr)) => self.v4(row, addr),
-            Some(Address::V6(addr)) => {
-                self.v6.addrs.push(addr);
-                self.v6.rows.push(row);
-            }
-            None => self.others.push((row, Without::Unparsable)),
-        }
-    }
-
     /// Adds a cell of text. Whitespace around an address is ignored, as in the text formats.
     #[inline]
     fn text(&mut self, row: u32, text: &[u8]) {
         match Address::parse(text) {
             None => self.odd(row, text),
-            address => self.address(row, address),
+            Some(address) => self.address(row, address),
         }
     }
 
     #[cold]
     fn odd(&mut self, row: u32, text: &[u8]) {
         match text.trim_ascii() {
-            [] => self.others.push((row, Without::Empty)),
-            trimmed => self.address(row, Address::parse(trimmed)),
+            [] => self.without(row, Without::Empty),
+            trimmed => self.parsed(row, Address::parse(trimmed)),
         }
     }
 
@@ -131,12 +38,17 @@ impl Cells {
             [a, b, c, d] => Some(Address::V4(u32::from_be_bytes([a, b, c, d]))),
             _ => bytes.try_into().ok().map(|bytes| Address::from_v6(u128::from_be_bytes(bytes))),
         };
-        self.address(row, address);
+        self.parsed(row, address);
     }
 
     #[inline]
     fn number(&mut self, row: u32, number: Option<u32>) {
-        self.address(row, number.map(Address::V4));
+        self.parsed(row, number.map(Address::V4));
+    }
+
+    #[inline]
+    fn parsed(&mut self, row: u32, address: Option<Address>) {
+        self.put(row, address.ok_or(Without::Unparsable));
     }
 }
 
@@ -152,7 +64,8 @@ struct Read<'a, 'c, O, V> {
     /// Whether a row is not null.
     valid: V,
     cells: &'c mut Cells,
-    apart: bool,
+    /// The rows of each family, if they are read one after the other.
+    apart: Option<&'c mut [Vec<u32>; 2]>,
 }
 
 impl<O: OffsetSizeTrait, V: Fn(usize) -> bool> Kernel for Read<'_, '_, O, V> {
@@ -161,7 +74,10 @@ impl<O: OffsetSizeTrait, V: Fn(usize) -> bool> Kernel for Read<'_, '_, O, V> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let Self { texts, valid, cells, apart } = self;
-        if apart { texts.apart(valid, cells) } else { texts.in_order(valid, cells) }
+        match apart {
+            Some(apart) => texts.apart(valid, cells, apart),
+            None => texts.in_order(valid, cells),
+        }
     }
 }
 
@@ -190,7 +106,7 @@ impl<O: OffsetSizeTrait> Texts<'_, O> {
     fn v6(&self, place: u32, cells: &mut Cells) {
         let (start, end) = self.bounds(place);
         match parse_v6_at(self.data, start, end).map(Address::from_v6) {
-            Some(address) => cells.address(place, Some(address)),
+            Some(address) => cells.address(place, address),
             None => cells.text(place, &self.data[start..end]),
         }
     }
@@ -201,7 +117,7 @@ impl<O: OffsetSizeTrait> Texts<'_, O> {
             if valid(place) {
                 self.v4(place as u32, cells);
             } else {
-                cells.others.push((place as u32, Without::Empty));
+                cells.without(place as u32, Without::Empty);
             }
         }
     }
@@ -209,8 +125,12 @@ impl<O: OffsetSizeTrait> Texts<'_, O> {
     /// Reads first one family, then the other. If both are mixed, a branch on the family of each row would often be
     /// mispredicted.
     #[inline(always)]
-    fn apart(&self, valid: impl Fn(usize) -> bool, cells: &mut Cells) {
-        let [mut v4, mut v6] = std::mem::take(&mut cells.apart);
+    fn apart(
+        &self,
+        valid: impl Fn(usize) -> bool,
+        cells: &mut Cells,
+        [v4, v6]: &mut [Vec<u32>; 2],
+    ) {
         v4.resize(self.rows(), 0);
         v6.resize(self.rows(), 0);
         let (mut v4_len, mut v6_len) = (0, 0);
@@ -224,7 +144,7 @@ impl<O: OffsetSizeTrait> Texts<'_, O> {
                 v4_len += usize::from(!colon);
                 v6_len += usize::from(colon);
             } else {
-                cells.others.push((place as u32, Without::Empty));
+                cells.without(place as u32, Without::Empty);
             }
         }
         // Loops instead of closures, which would be compiled without the instruction set of the kernel.
@@ -234,7 +154,6 @@ impl<O: OffsetSizeTrait> Texts<'_, O> {
         for &place in &v6[..v6_len] {
             self.v6(place, cells);
         }
-        cells.apart = [v4, v6];
     }
 }
 
@@ -299,7 +218,7 @@ impl<'a> Addresses<'a> {
                 for row in rows {
                     let place = (row - first) as u32;
                     if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                        cells.others.push((place, Without::Empty));
+                        cells.without(place, Without::Empty);
                     } else {
                         each(row, place, cells);
                     }
@@ -313,12 +232,15 @@ impl<'a> Addresses<'a> {
             let (offsets, data) = (strings.value_offsets(), strings.value_data());
             let nulls = strings.nulls();
             let (level, mixed) = (Level::new(Isa::detect()), Cell::new(false));
+            let families = RefCell::new([Vec::new(), Vec::new()]);
             Addresses::Cells(Box::new(move |rows, cells| {
                 let texts = Texts { offsets: &offsets[rows.start..=rows.end], data };
                 let valid =
                     |place: usize| nulls.is_none_or(|nulls| nulls.is_valid(rows.start + place));
-                level.run(Read { texts, valid, cells: &mut *cells, apart: mixed.get() });
-                mixed.set(!cells.v4.rows.is_empty() && !cells.v6.rows.is_empty());
+                let mut families = families.borrow_mut();
+                let apart = mixed.get().then_some(&mut *families);
+                level.run(Read { texts, valid, cells: &mut *cells, apart });
+                mixed.set(!cells.v4.cells.is_empty() && !cells.v6.cells.is_empty());
             }))
         }
         Ok(match array.data_type() {
@@ -359,9 +281,7 @@ impl<'a> Addresses<'a> {
                 let numbers = array.as_primitive::<Int64Type>().values();
                 cells(array, move |row, at, cells| cells.number(at, numbers[row].try_into().ok()))
             }
-            DataType::Null => {
-                cells(array, |_, place, cells| cells.others.push((place, Without::Empty)))
-            }
+            DataType::Null => cells(array, |_, place, cells| cells.without(place, Without::Empty)),
             DataType::Dictionary(_, kind) if has_cells(kind) => {
                 let dictionary = array.as_any_dictionary();
                 let values = dictionary.values();

@@ -1,15 +1,12 @@
-//! Looks up arrays of addresses, block by block.
-
-use std::sync::OnceLock;
+//! Reads arrays of addresses block by block and looks the blocks up.
 
 use arrow_array::{Array, ArrayRef};
-use fibula_core::Hop;
-use fibula_fib::{DatedFib, Dates};
 
-use super::answers::{Answers, By, Numbering, Numbers, Without};
-use super::keys::{Addresses, Cells, Keys};
-use crate::table::TableAddr;
-use crate::{Address, AnnotateError, LookupTable};
+use super::keys::Addresses;
+use crate::pipeline::answers::{Answers, Without};
+use crate::pipeline::keys::Cells;
+use crate::pipeline::lookup::{LookUp, Scratch, Wanted};
+use crate::{Address, AnnotateError};
 
 /// The number of rows in a block. It is a multiple of 64, so that the validity bits of a block are whole words.
 pub(super) const BLOCK: usize = 2048;
@@ -17,25 +14,24 @@ pub(super) const BLOCK: usize = 2048;
 /// Receives the answers of a block, and the number of its IPv4 addresses.
 pub(super) type Give<'a> = dyn FnMut(&Answers, u64) -> Result<(), AnnotateError> + 'a;
 
-/// Looks up one column.
-pub(super) struct LookUp<'t> {
-    pub(super) table: &'t dyn LookupTable,
-    /// The rows of all routes, created when they are first needed.
-    pub(super) rows: &'t OnceLock<Vec<u32>>,
-    /// Whether routes are needed, and how they are numbered.
-    pub(super) numbering: Option<Numbering>,
-    /// Whether rows are needed in addition to routes.
-    pub(super) of_rows: bool,
-    /// With several dates, the number of the table for each row.
-    pub(super) dates: Option<(&'t DatedFib, &'t [u16])>,
-}
-
 /// Buffers that are reused for each block.
 #[derive(Default)]
 struct Work {
     cells: Cells,
-    hops: Vec<Hop>,
+    scratch: Scratch,
     answers: Answers,
+}
+
+impl Work {
+    /// Looks up the cells.
+    fn look_up(&mut self, lookup: &LookUp<'_>, rows: usize) {
+        lookup.block(&mut self.cells, rows, &mut self.scratch, &mut self.answers);
+    }
+
+    /// The number of IPv4 addresses.
+    fn v4(&self) -> u64 {
+        self.cells.v4.cells.len() as u64
+    }
 }
 
 /// The answers for the values of a dictionary.
@@ -46,105 +42,81 @@ struct Values {
     v4: Vec<bool>,
 }
 
-impl LookUp<'_> {
-    /// The numbers of rows.
-    fn numbers(&self) -> Numbers {
-        Numbers::new(self.table.columns().len())
-    }
-
-    /// Calls `give` with the answers of each block.
-    pub(super) fn each_block(
-        &self,
-        addresses: &Addresses<'_>,
-        rows: usize,
-        give: &mut Give<'_>,
-    ) -> Result<(), AnnotateError> {
-        let mut work = Work::default();
-        if let Some((_, dates)) = self.dates {
-            return self.each_dated_block(addresses, dates, give);
+/// Calls `give` with the answers of each block.
+pub(super) fn each_block(
+    lookup: &LookUp<'_>,
+    addresses: &Addresses<'_>,
+    rows: usize,
+    give: &mut Give<'_>,
+) -> Result<(), AnnotateError> {
+    let mut work = Work::default();
+    match addresses {
+        Addresses::Numbers(numbers) => {
+            for block in numbers.chunks(BLOCK) {
+                lookup.v4_block(block, &mut work.scratch, &mut work.answers);
+                give(&work.answers, block.len() as u64)?;
+            }
         }
+        Addresses::Cells(read) => {
+            for start in (0..rows).step_by(BLOCK) {
+                let end = rows.min(start + BLOCK);
+                work.cells.clear();
+                read(start..end, &mut work.cells);
+                work.look_up(lookup, end - start);
+                give(&work.answers, work.v4())?;
+            }
+        }
+        Addresses::Dictionary { keys, values } => {
+            let found = Values::new(lookup, values)?;
+            for keys in keys.chunks(BLOCK) {
+                let v4 = found.gather(keys, lookup.wanted(), &mut work.answers);
+                give(&work.answers, v4)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Like `each_block`, but each row has its own table, so all types are read cell by cell.
+pub(super) fn each_dated_block(
+    lookup: &LookUp<'_>,
+    addresses: &Addresses<'_>,
+    dates: &[u16],
+    give: &mut Give<'_>,
+) -> Result<(), AnnotateError> {
+    let mut work = Work::default();
+    let values = match addresses {
+        Addresses::Dictionary { values, .. } => plain(values)?,
+        _ => Vec::new(),
+    };
+    for (block, dates) in dates.chunks(BLOCK).enumerate() {
+        let rows = block * BLOCK..block * BLOCK + dates.len();
+        work.cells.clear();
         match addresses {
             Addresses::Numbers(numbers) => {
-                for block in numbers.chunks(BLOCK) {
-                    self.numbers_block(block, &mut work);
-                    give(&work.answers, block.len() as u64)?;
+                for (at, &addr) in (0..).zip(&numbers[rows]) {
+                    work.cells.v4(at, addr);
                 }
             }
-            Addresses::Cells(read) => {
-                for start in (0..rows).step_by(BLOCK) {
-                    let end = rows.min(start + BLOCK);
-                    work.cells.clear();
-                    read(start..end, &mut work.cells);
-                    self.cells_block(end - start, &mut work);
-                    give(&work.answers, work.cells.v4.rows.len() as u64)?;
-                }
-            }
-            Addresses::Dictionary { keys, values } => {
-                let found = self.values(values)?;
-                // The answer for null follows those for the values.
-                let null = values.len();
-                for keys in keys.chunks(BLOCK) {
-                    let place = |key: &Option<usize>| key.unwrap_or(null);
-                    let Answers { rows, routes, v4, v6, .. } = &mut work.answers;
-                    rows.clear();
-                    rows.extend(keys.iter().map(|key| found.answers.rows[place(key)]));
-                    routes.clear();
-                    if self.numbering.is_some() {
-                        routes.extend(keys.iter().map(|key| found.answers.routes[place(key)]));
-                        v4.clear();
-                        v4.extend(keys.iter().map(|key| found.answers.v4[place(key)]));
-                        v6.clear();
-                        v6.extend(keys.iter().map(|key| found.answers.v6[place(key)]));
-                    }
-                    let v4 = keys.iter().filter(|key| found.v4[place(key)]).count();
-                    give(&work.answers, v4 as u64)?;
+            Addresses::Cells(read) => read(rows, &mut work.cells),
+            Addresses::Dictionary { keys, .. } => {
+                for (at, key) in (0..).zip(&keys[rows]) {
+                    work.cells.put(at, key.map_or(Err(Without::Empty), |key| values[key]));
                 }
             }
         }
-        Ok(())
+        work.answers.dates.clear();
+        work.answers.dates.extend_from_slice(dates);
+        work.look_up(lookup, dates.len());
+        give(&work.answers, work.v4())?;
     }
+    Ok(())
+}
 
-    /// Like `each_block`, but each row has its own table, so all types are read cell by cell.
-    fn each_dated_block(
-        &self,
-        addresses: &Addresses<'_>,
-        dates: &[u16],
-        give: &mut Give<'_>,
-    ) -> Result<(), AnnotateError> {
-        let mut work = Work::default();
-        let values = match addresses {
-            Addresses::Dictionary { values, .. } => plain(values)?,
-            _ => Vec::new(),
-        };
-        for (block, dates) in dates.chunks(BLOCK).enumerate() {
-            let rows = block * BLOCK..block * BLOCK + dates.len();
-            work.cells.clear();
-            match addresses {
-                Addresses::Numbers(numbers) => {
-                    for (at, &addr) in (0..).zip(&numbers[rows]) {
-                        work.cells.put(at, Ok(Address::V4(addr)));
-                    }
-                }
-                Addresses::Cells(read) => read(rows, &mut work.cells),
-                Addresses::Dictionary { keys, .. } => {
-                    for (at, key) in (0..).zip(&keys[rows]) {
-                        work.cells.put(at, key.map_or(Err(Without::Empty), |key| values[key]));
-                    }
-                }
-            }
-            work.cells.leave_out(|row| dates[row as usize] == Dates::NONE, Without::Untimed);
-            work.answers.dates.clear();
-            work.answers.dates.extend_from_slice(dates);
-            self.cells_block(dates.len(), &mut work);
-            give(&work.answers, work.cells.v4.rows.len() as u64)?;
-        }
-        Ok(())
-    }
-
-    /// The answers for all values of a dictionary, followed by the answer for null.
-    fn values(&self, values: &ArrayRef) -> Result<Values, AnnotateError> {
-        let all = LookUp { of_rows: true, dates: None, ..*self };
-        let mut found = Values::default();
+impl Values {
+    /// Looks up all values of a dictionary. The answer for null follows those for the values.
+    fn new(lookup: &LookUp<'_>, values: &ArrayRef) -> Result<Self, AnnotateError> {
+        let mut found = Self::default();
         let addresses = Addresses::new(values)?;
         if let Addresses::Cells(read) = &addresses {
             let mut work = Work::default();
@@ -152,140 +124,47 @@ impl LookUp<'_> {
                 let end = values.len().min(start + BLOCK);
                 work.cells.clear();
                 read(start..end, &mut work.cells);
-                all.cells_block(end - start, &mut work);
+                work.look_up(lookup, end - start);
                 found.answers.extend(&work.answers);
                 found.v4.resize(end, false);
-                work.cells.v4.rows.iter().for_each(|&row| found.v4[start + row as usize] = true);
+                work.cells.v4.cells.iter().for_each(|&row| found.v4[start + row as usize] = true);
             }
         } else {
             // Numbers, or a dictionary of dictionaries.
-            all.each_block(&addresses, values.len(), &mut |answers, v4| {
+            let mut end = 0;
+            each_block(lookup, &addresses, values.len(), &mut |answers, v4| {
                 found.answers.extend(answers);
-                found.v4.resize(found.answers.rows.len(), v4 > 0);
+                end = values.len().min(end + BLOCK);
+                found.v4.resize(end, v4 > 0);
                 Ok(())
             })?;
         }
-        found.answers.rows.push(self.numbers().of(Without::Empty));
-        let routes = self.numbering.map_or(Numbers::new(0), Numbering::numbers);
-        found.answers.routes.push(routes.of(Without::Empty));
-        found.answers.v4.push(0);
-        found.answers.v6.push(0);
+        lookup.push_empty(&mut found.answers);
         found.v4.push(false);
         Ok(found)
     }
 
-    /// Looks up a block of IPv4 addresses without nulls.
-    fn numbers_block(&self, addrs: &[u32], work: &mut Work) {
-        let Work { hops, answers, .. } = work;
-        hops.clear();
-        hops.resize(addrs.len(), Hop::NONE);
-        answers.rows.clear();
-        answers.routes.clear();
-        if let Some(numbering) = self.numbering {
-            u32::routes_of(self.table, numbering.by == By::Length, addrs, hops);
-            answers.v4.clear();
-            answers.v4.extend_from_slice(addrs);
-            answers.v6.resize(addrs.len(), 0);
-            let number = numbering.of_family::<u32>();
-            answers.routes.extend(hops.iter().map(|&hop| number(hop)));
-            if !self.of_rows {
-                return;
-            }
-            if numbering.by == By::Route {
-                self.rows_of_routes(answers);
-                return;
-            }
+    /// Collects the answers of a block of keys. Returns the number of IPv4 addresses.
+    fn gather(&self, keys: &[Option<usize>], wanted: Wanted, answers: &mut Answers) -> u64 {
+        fn each<T: Copy>(from: &[T], into: &mut Vec<T>, places: impl Iterator<Item = usize>) {
+            into.clear();
+            into.extend(places.map(|place| from[place]));
         }
-        let numbers = self.numbers();
-        self.table.v4().engine().lookup_batch(addrs, hops);
-        answers.rows.extend(hops.iter().map(|&hop| numbers.of_hop(hop)));
-    }
-
-    /// Looks up a block of cells.
-    fn cells_block(&self, rows: usize, work: &mut Work) {
-        let Work { cells, hops, answers } = work;
-        let numbers = self.numbers();
-        // Every row is in one of the three vectors of `cells`, so these initial values are overwritten.
-        answers.rows.resize(rows, numbers.of(Without::Unmatched));
-        if let Some(numbering) = self.numbering {
-            answers.routes.resize(rows, numbering.numbers().of(Without::Unmatched));
-            answers.v4.resize(rows, 0);
-            answers.v6.resize(rows, 0);
-            self.family_routes(&cells.v4, numbering, hops, answers);
-            self.family_routes(&cells.v6, numbering, hops, answers);
-            for (&row, &addr) in cells.v4.rows.iter().zip(&cells.v4.addrs) {
-                answers.v4[row as usize] = addr;
-            }
-            for (&row, &addr) in cells.v6.rows.iter().zip(&cells.v6.addrs) {
-                answers.v6[row as usize] = addr;
-            }
+        let null = self.v4.len() - 1;
+        let places = || keys.iter().map(|key| key.unwrap_or(null));
+        let found = &self.answers;
+        if wanted.rows {
+            each(&found.rows, &mut answers.rows, places());
         }
-        // With several dates, the row of a route depends on the date.
-        let by_route = self.numbering.is_some_and(|numbering| numbering.by == By::Route);
-        let of_routes = by_route && self.dates.is_none();
-        if self.numbering.is_none() || !of_routes && self.of_rows {
-            self.family_rows(&cells.v4, hops, answers);
-            self.family_rows(&cells.v6, hops, answers);
+        if wanted.routes {
+            each(&found.routes, &mut answers.routes, places());
         }
-        for &(row, without) in &cells.others {
-            answers.rows[row as usize] = numbers.of(without);
-            if let Some(numbering) = self.numbering {
-                answers.routes[row as usize] = numbering.numbers().of(without);
-            }
+        if wanted.lengths {
+            each(&found.lengths, &mut answers.lengths, places());
+            each(&found.v4, &mut answers.v4, places());
+            each(&found.v6, &mut answers.v6, places());
         }
-        if self.of_rows && of_routes {
-            self.rows_of_routes(answers);
-        }
-    }
-
-    fn rows_of_routes(&self, answers: &mut Answers) {
-        let rows = self.rows.get_or_init(|| rows(self.table, self.numbers()));
-        answers.rows.clear();
-        answers.rows.extend(answers.routes.iter().map(|&route| rows[route as usize]));
-    }
-
-    fn family_rows<A: TableAddr>(
-        &self,
-        keys: &Keys<A>,
-        hops: &mut Vec<Hop>,
-        answers: &mut Answers,
-    ) {
-        hops.clear();
-        hops.resize(keys.addrs.len(), Hop::NONE);
-        let numbers = self.numbers();
-        match self.dates {
-            Some((fib, _)) => {
-                let dates = keys.rows.iter().map(|&row| answers.dates[row as usize]);
-                A::hops_at(fib, &keys.addrs, dates, hops);
-            }
-            None => A::in_table(self.table).engine().lookup_batch(&keys.addrs, hops),
-        }
-        for (&at, &hop) in keys.rows.iter().zip(hops.iter()) {
-            answers.rows[at as usize] = numbers.of_hop(hop);
-        }
-    }
-
-    fn family_routes<A: TableAddr>(
-        &self,
-        keys: &Keys<A>,
-        numbering: Numbering,
-        hops: &mut Vec<Hop>,
-        answers: &mut Answers,
-    ) {
-        hops.clear();
-        hops.resize(keys.addrs.len(), Hop::NONE);
-        let by_length = numbering.by == By::Length;
-        match self.dates {
-            Some((fib, _)) => {
-                let dates = keys.rows.iter().map(|&row| answers.dates[row as usize]);
-                A::routes_at(fib, by_length, &keys.addrs, dates, hops);
-            }
-            None => A::routes_of(self.table, by_length, &keys.addrs, hops),
-        }
-        let number = numbering.of_family::<A>();
-        for (&at, &hop) in keys.rows.iter().zip(hops.iter()) {
-            answers.routes[at as usize] = number(hop);
-        }
+        places().filter(|&place| self.v4[place]).count() as u64
     }
 }
 
@@ -311,14 +190,4 @@ fn plain(values: &ArrayRef) -> Result<Vec<Result<Address, Without>>, AnnotateErr
             all
         }
     })
-}
-
-/// The rows of all routes, IPv4 first, followed by those for addresses and cells without a route.
-fn rows(table: &dyn LookupTable, numbers: Numbers) -> Vec<u32> {
-    let (v4, v6) = (table.v4().routes(), table.v6().routes());
-    let hops = (0..v4.len()).map(|route| v4.get(route).hop);
-    let hops = hops.chain((0..v6.len()).map(|route| v6.get(route).hop));
-    // A hop beyond the last row, which a valid snapshot does not contain, counts as unmatched.
-    let rows = hops.map(|hop| numbers.of_hop(hop));
-    Numbering::routes(table).numbers().table(rows, |without| numbers.of(without))
 }

@@ -4,7 +4,7 @@
 //!   addresses          text, numbers, bytes, dictionaries of them; nulls
 //!     | keys           2,048 rows at a time: those of each family, and the rows without an address
 //!     v
-//!   lookup             hops; if the matched prefix is needed, also its length or the route's number
+//!   pipeline           the answer of each row: lookup, counts
 //!     | outputs        a value is prepared for every row of the table: one load for each output
 //!     v
 //!   added columns      numbers, dictionary codes, text
@@ -14,30 +14,29 @@
 //! - **Invariant** An address without a route, and a cell without an address, is null in every added
 //!   column, unless a default was given for the former.
 
-mod answers;
-mod counts;
 pub(crate) mod keys;
 mod listed;
 mod lookup;
 mod outputs;
 pub(crate) mod times;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, FieldRef};
 
-use self::answers::{By, Numbering, Numbers};
-pub use self::counts::Counts;
-use self::counts::Tally;
 use self::keys::Addresses;
 use self::listed::Listed;
-use self::lookup::LookUp;
-use self::outputs::{Grow, Lengths, Output};
+use self::lookup::{each_block, each_dated_block};
+use self::outputs::{Grow, Output};
 use self::times::Times;
 use crate::added::{Added, Addition, added_name, first_twice};
 use crate::clock::Clock;
-use crate::hits::Hits;
+use crate::pipeline::answers::{Answers, Numbers, RouteNumbers};
+use crate::pipeline::counts::{Counts, Tally};
+use crate::pipeline::hits::Hits;
+use crate::pipeline::lengths::MatchedLength;
+use crate::pipeline::lookup::{LookUp, RouteTables, Wanted};
 use crate::{AnnotateError, AnnotateOptions, LookupTable};
 
 /// The columns added for one address column.
@@ -101,14 +100,9 @@ pub struct ColumnAnnotator {
     additions: Vec<Addition>,
     /// The added values. A prefix may be two columns.
     outputs: Vec<Output>,
-    /// The numbering of routes if nothing is counted by route; `None` if no output needs routes.
-    numbering: Option<Numbering>,
-    /// Whether an output needs the row.
-    of_rows: bool,
-    /// The rows of all routes, and the entry for addresses without a route.
-    rows: OnceLock<Vec<u32>>,
-    /// The lengths of routes, for the routes as stored and for routes by length.
-    lengths: [OnceLock<Lengths>; 2],
+    /// The answers that the outputs need.
+    wanted: Wanted,
+    tables: RouteTables,
 }
 
 impl ColumnAnnotator {
@@ -138,21 +132,15 @@ impl ColumnAnnotator {
         }
         let asks = |what| additions.iter().any(|addition| addition.what == what);
         let all = asks(Added::Covering) || options.all_covering;
-        let numbering = match (all, asks(Added::Prefix)) {
-            (true, _) => Some(Numbering::routes(&*table)),
-            (false, true) => Some(Numbering::lengths()),
-            (false, false) => None,
-        };
-        let of_rows = additions.iter().any(|addition| matches!(addition.what, Added::Value(_)));
+        let rows = additions.iter().any(|addition| matches!(addition.what, Added::Value(_)));
+        let wanted = Wanted { rows, lengths: asks(Added::Prefix), routes: all };
         Ok(Self {
             table,
             options: options.clone(),
             additions,
             outputs,
-            numbering,
-            of_rows,
-            rows: OnceLock::new(),
-            lengths: Default::default(),
+            wanted,
+            tables: RouteTables::default(),
         })
     }
 
@@ -183,7 +171,7 @@ impl ColumnAnnotator {
     }
 
     pub(crate) fn new_hits(&self) -> Hits {
-        Hits::new(self.table(), self.numbering.is_some())
+        Hits::new(self.table(), self.wanted.lengths || self.wanted.routes)
     }
 
     /// Looks up the addresses of the column `name`. The result has a value for every row, whatever
@@ -281,38 +269,39 @@ impl ColumnAnnotator {
     ) -> Result<Annotated, AnnotateError> {
         let addresses = Addresses::new(array)?;
         let table = self.table();
-        // Counting by route needs the route's number.
-        let numbering =
-            self.numbering.map(|by| if hits.is_some() { Numbering::routes(table) } else { by });
-        let lengths = numbering.map(|numbering| {
-            let lengths = &self.lengths[usize::from(numbering.by == By::Length)];
-            lengths.get_or_init(|| Lengths::new(table, numbering))
-        });
+        let mut wanted = self.wanted;
+        if hits.is_some() {
+            // Prefixes are counted by route.
+            wanted.routes |= wanted.lengths;
+            wanted.rows = true;
+        }
         let outputs = self.outputs.iter();
-        let mut growing: Vec<_> =
-            outputs.map(|output| output.begin(table, lengths, array.len())).collect();
-        let of_rows = self.of_rows || hits.is_some();
-        let dates = table.dated().zip(dates);
-        let lookup = LookUp { table, rows: &self.rows, numbering, of_rows, dates };
-        let rows = Numbers::new(table.columns().len());
-        let mut tally = Tally::new(numbering.map_or(rows, Numbering::numbers));
+        let mut growing: Vec<_> = outputs.map(|output| output.begin(table, array.len())).collect();
+        let lookup = LookUp::new(table, wanted, Some(&self.tables));
+        let (rows, routes) = (Numbers::rows(table), RouteNumbers::new(table).numbers());
+        let mut tally = Tally::default();
         let mut done = 0;
-        lookup.each_block(&addresses, array.len(), &mut |answers, v4| {
-            let found = if numbering.is_some() { &answers.routes } else { &answers.rows };
-            tally.add(found, v4);
-            if let Some(matched) = &mut matched {
-                let numbers = tally.numbers();
-                for (matched, &found) in matched[done..].iter_mut().zip(found) {
-                    *matched |= numbers.is_known(found);
-                }
-                done += found.len();
-            }
+        let mut give = |answers: &Answers, v4: u64| {
+            let matched = matched.as_deref_mut().map(|matched| &mut matched[done..]);
+            // Every kind of answer has the same counts.
+            done += if wanted.rows {
+                counted(&mut tally, rows, answers.rows.iter().copied(), v4, matched)
+            } else if wanted.lengths {
+                let lengths = answers.lengths.iter().map(|length| length.number());
+                counted(&mut tally, MatchedLength::NUMBERS, lengths, v4, matched)
+            } else {
+                counted(&mut tally, routes, answers.routes.iter().copied(), v4, matched)
+            };
             if let Some(hits) = &mut hits {
-                hits.rows(&answers.rows);
-                hits.routes(&answers.routes);
+                hits.rows(answers.rows.iter().copied());
+                hits.routes(answers.routes.iter().copied());
             }
             growing.iter_mut().try_for_each(|column| column.block(answers))
-        })?;
+        };
+        match dates {
+            Some(dates) => each_dated_block(&lookup, &addresses, dates, &mut give)?,
+            None => each_block(&lookup, &addresses, array.len(), &mut give)?,
+        }
         let first = tally.first_unparsable.map(|row| (row, keys::text(array, row)));
         if self.options.strict
             && let Some((row, text)) = first
@@ -353,4 +342,19 @@ impl ColumnAnnotator {
         let column = self.options.time.as_ref().map_or(String::new(), ToString::to_string);
         AnnotateError::TimeCell { row, column, text: text.to_owned() }
     }
+}
+
+/// Counts the answers of a block, and sets `matched` for the rows with a route. Returns the number of rows.
+fn counted(
+    tally: &mut Tally,
+    numbers: Numbers,
+    answers: impl ExactSizeIterator<Item = u32> + Clone,
+    v4: u64,
+    matched: Option<&mut [bool]>,
+) -> usize {
+    tally.add(numbers, answers.clone(), v4);
+    for (matched, answer) in matched.into_iter().flatten().zip(answers.clone()) {
+        *matched |= numbers.is_known(answer);
+    }
+    answers.len()
 }

@@ -19,9 +19,10 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::columns::{ColumnAnnotator, Counts, keys};
+use crate::columns::{ColumnAnnotator, keys};
 use crate::formats::SAMPLE_ROWS;
-use crate::hits::Hits;
+use crate::pipeline::counts::Counts;
+use crate::pipeline::hits::Hits;
 use crate::{Address, AnnotateError, Summary};
 
 pub(crate) use self::place::{Place, places, time_place};

@@ -162,6 +162,7 @@ impl LogDecoder for List {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::answers::Without;
     use proptest::prelude::*;
 
     fn decode(columns: &[usize], text: &str) -> (Block, usize) {
@@ -177,18 +178,18 @@ mod tests {
         let text = "# ips\n10.0.0.1\t7\r\n\n  10.0.0.2 - - [x]\n10.0.0.3,x\nhost\n2001:db8::1";
         let (block, used) = decode(&[], text);
         assert_eq!(used, text.len());
-        assert_eq!(block.v4.addrs, [0x0a00_0001, 0x0a00_0002, 0x0a00_0003]);
-        assert_eq!(block.v6.addrs.len(), 1);
-        assert_eq!((block.tally.rows, block.tally.unparsable), (5, 1));
+        assert_eq!(block.keys.v4.addrs, [0x0a00_0001, 0x0a00_0002, 0x0a00_0003]);
+        assert_eq!(block.keys.v6.addrs.len(), 1);
+        assert_eq!((block.tally.rows, block.count(Without::Unparsable)), (5, 1));
         assert_eq!(&text[block.rows[1].insert..block.rows[1].end], "\r\n");
     }
 
     #[test]
     fn words_by_number_in_any_order() {
         let (block, _) = decode(&[3, 1], "10.0.0.1  ->  10.0.0.2\n10.0.0.3\n");
-        assert_eq!(block.v4.addrs, [0x0a00_0002, 0x0a00_0001, 0x0a00_0003]);
-        assert_eq!(block.v4.cells, [0, 1, 3]);
-        assert_eq!(block.tally.empty, 1);
+        assert_eq!(block.keys.v4.addrs, [0x0a00_0002, 0x0a00_0001, 0x0a00_0003]);
+        assert_eq!(block.keys.v4.cells, [0, 1, 3]);
+        assert_eq!(block.count(Without::Empty), 1);
     }
 
     #[test]

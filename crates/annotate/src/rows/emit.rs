@@ -1,13 +1,11 @@
 //! Writes rows with their added values.
 
-use fibula_core::Hop;
-
 use super::lists::Lists;
-use super::lookup::{Answers, LookUp};
 use super::render::{Renderer, Span};
 use crate::added::{Addition, added_name};
 use crate::block::{Block, Kind, Row};
 use crate::formats::Style;
+use crate::pipeline::answers::{Answers, Numbers};
 use crate::table::LookupTable;
 use crate::write::Space;
 use crate::{AnnotateOptions, Only};
@@ -19,8 +17,8 @@ pub(super) struct Emitter<'r> {
     lists: Option<Lists<'r>>,
     only: Option<Only>,
     left_out: u64,
-    /// The hop of an address that no route covers.
-    unmatched: Hop,
+    /// How rows are numbered.
+    numbers: Numbers,
     /// Whether each row must end with a newline under `only`, because the bytes between JSON objects are left out.
     ends_lines: bool,
     /// For each address column, the names of the added columns.
@@ -53,7 +51,7 @@ impl<'r> Emitter<'r> {
             lists,
             only: options.only,
             left_out: 0,
-            unmatched: LookUp::unmatched(table),
+            numbers: Numbers::rows(table),
             ends_lines: matches!(style, Style::Members),
             names,
             header,
@@ -82,14 +80,16 @@ impl<'r> Emitter<'r> {
         if self.only.is_none() && self.lists.is_none() {
             return self.all(source, block, answers, out);
         }
-        let Self { renderer, lists, only, left_out, unmatched, ends_lines, names, header, .. } =
-            self;
+        let Self { renderer, lists, only, left_out, numbers, ends_lines, names, header, .. } = self;
         let slots = names.len();
         // Whether `only` keeps this row.
-        let is_kept = |row: &Row, hops: &[Hop]| match row.kind {
+        let is_kept = |row: &Row, answers: &[u32]| match row.kind {
             Kind::Pass => false,
             Kind::Header => true,
-            _ => hops.iter().any(|hop| *hop < *unmatched) == (*only == Some(Only::Matched)),
+            _ => {
+                let matched = answers.iter().any(|&answer| numbers.is_known(answer));
+                matched == (*only == Some(Only::Matched))
+            }
         };
         // Rows are contiguous, so the bytes between two insertion points are copied at once.
         debug_assert!(block.rows.windows(2).all(|pair| pair[0].end == pair[1].start));
@@ -97,11 +97,11 @@ impl<'r> Emitter<'r> {
         for row in &block.rows {
             if only.is_some() {
                 let is_row = matches!(row.kind, Kind::Annotate | Kind::AnnotateEmpty);
-                let hops = if is_row { &answers.hops[cell..cell + slots] } else { &[] };
-                if !is_kept(row, hops) {
+                let found = if is_row { &answers.rows[cell..cell + slots] } else { &[] };
+                if !is_kept(row, found) {
                     out.extend_from_slice(&source[copied..row.start]);
                     copied = row.end;
-                    cell += hops.len();
+                    cell += found.len();
                     *left_out += u64::from(is_row);
                     continue;
                 }
@@ -115,15 +115,12 @@ impl<'r> Emitter<'r> {
                     let from = out.len();
                     renderer.pad(row.pad, out);
                     for slot in 0..slots {
-                        let prefix = answers.prefixes.get(cell + slot).copied().flatten();
-                        let hop = answers.hops[cell + slot];
                         match lists {
-                            Some(lists) => {
-                                let date =
-                                    block.clock.as_ref().map(|clock| clock.rows[cell / slots]);
-                                lists.values(slot, date, hop, prefix, out);
+                            Some(lists) => lists.values(slot, answers, cell + slot, out),
+                            None => {
+                                let at = cell + slot;
+                                renderer.values(slot, answers.rows[at], answers.prefix(at), out);
                             }
-                            None => renderer.values(slot, hop, prefix, out),
                         }
                     }
                     cell += slots;
@@ -148,7 +145,7 @@ impl<'r> Emitter<'r> {
     fn all(&mut self, source: &[u8], block: &Block, answers: &Answers, out: &mut Vec<u8>) {
         let (Some(first), Some(last)) = (block.rows.first(), block.rows.last()) else { return };
         let slots = self.names.len();
-        let values = self.renderer.prepare(&answers.hops, slots, &mut self.spans);
+        let values = self.renderer.prepare(&answers.rows, slots, &mut self.spans);
         let of_rows = last.end - first.start + block.pads + self.header.len();
         let mut space = Space::new(out, of_rows + values);
         let mut cells = self.spans.iter().enumerate();
@@ -167,7 +164,7 @@ impl<'r> Emitter<'r> {
                     }
                     for slot in 0..slots {
                         let Some((cell, &span)) = cells.next() else { break };
-                        let prefix = answers.prefixes.get(cell).copied().flatten();
+                        let prefix = answers.prefix(cell);
                         self.renderer.put(slot, span, prefix, &mut space);
                     }
                     if row.kind == Kind::AnnotateEmpty && from < space.place() {

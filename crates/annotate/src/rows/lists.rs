@@ -7,6 +7,7 @@ use crate::LookupTable;
 use crate::added::{Added, Addition, Substitute};
 use crate::formats::Style;
 use crate::formats::csv::scan::write_field;
+use crate::pipeline::answers::{Answers, Numbers};
 use crate::table::TableAddr;
 
 /// The separator between the items of a list in a field.
@@ -52,15 +53,16 @@ impl<'r> Lists<'r> {
         })
     }
 
-    /// Appends the added values of an address in the address column `slot`, from the table of `date`.
+    /// Appends the added values of a cell in the address column `slot`.
     pub(super) fn values(
         &mut self,
         slot: usize,
-        date: Option<u16>,
-        hop: Hop,
-        prefix: Option<AnyPrefix>,
+        answers: &Answers,
+        cell: usize,
         out: &mut Vec<u8>,
     ) {
+        let (date, row) = (answers.dates.get(cell).copied(), answers.rows[cell]);
+        let (prefix, numbers) = (answers.prefix(cell), Numbers::rows(self.table));
         self.chain.clear();
         match prefix {
             Some(AnyPrefix::V4(prefix)) => covering(self.table, date, prefix, &mut self.chain),
@@ -79,15 +81,18 @@ impl<'r> Lists<'r> {
                 None => None,
             };
             // An address was looked up, but no route covers it.
-            let is_unmatched = prefix.is_none() && hop != Hop::NONE;
+            let is_unmatched = numbers.is_unmatched(row);
             match addition.what {
                 Added::Prefix => write_matched(self.style, prefix, out),
                 Added::Value(column) if !self.all => {
                     let value = substitute.filter(|_| is_unmatched);
-                    let value = value.unwrap_or_else(|| of(hop, column));
+                    // Numbers beyond the last row have no values.
+                    let value = value.unwrap_or_else(|| columns.value(column, row));
                     write_value(self.style, value, columns.scalar_type(column), out);
                 }
-                _ if hop == Hop::NONE => write_matched(self.style, None, out),
+                _ if !numbers.is_known(row) && !is_unmatched => {
+                    write_matched(self.style, None, out);
+                }
                 Added::Value(column) => {
                     let values = self.chain.iter().map(|(_, hop)| of(*hop, column));
                     let values = values.chain(substitute.filter(|_| is_unmatched));

@@ -3,8 +3,7 @@
 //! ```text
 //!   input
 //!     | formats::LogDecoder   bytes -> a block: rows, and the addresses of each family
-//!     | lookup                addresses -> hops, and prefixes if they are needed
-//!     | count                 counts for the summary
+//!     | pipeline              addresses -> the answer of each cell, and counts for the summary
 //!     v emit                  the bytes of the rows, with the text of the added values
 //!   output
 //! ```
@@ -12,14 +11,13 @@
 //! `process` passes each block from stage to stage and counts lines. `run` reads and writes on one thread, `parts` on
 //! several.
 
-mod count;
 mod emit;
 mod lists;
-mod lookup;
 mod parts;
 mod process;
 mod render;
 mod run;
+mod stages;
 #[cfg(test)]
 mod tests;
 

@@ -1,9 +1,7 @@
 //! Converts the bytes of an input to those of the output, block by block.
 
 use super::Annotator;
-use super::count::Counter;
-use super::emit::Emitter;
-use super::lookup::LookUp;
+use super::stages::Stages;
 use crate::block::{Block, First};
 use crate::clock::Clock;
 use crate::fault::Fault;
@@ -47,24 +45,6 @@ impl Done {
     }
 }
 
-struct Stages<'r> {
-    lookup: LookUp<'r>,
-    counter: Counter<'r>,
-    emitter: Emitter<'r>,
-}
-
-impl<'r> Stages<'r> {
-    fn new(annotator: &'r Annotator, decoder: &dyn LogDecoder) -> Self {
-        let (table, additions) = (&*annotator.table, &*annotator.additions);
-        let (names, style) = (decoder.names(), decoder.style());
-        Self {
-            lookup: LookUp::new(table, additions, names, &annotator.options),
-            counter: Counter::new(table, additions, names, annotator.options.top),
-            emitter: Emitter::new(table, additions, names, style, &annotator.options),
-        }
-    }
-}
-
 impl<'r> Process<'r> {
     pub(super) fn new(annotator: &'r Annotator) -> Result<Self, AnnotateError> {
         let Annotator { format, options, additions, .. } = annotator;
@@ -104,14 +84,11 @@ impl<'r> Process<'r> {
     ) -> Result<usize, AnnotateError> {
         self.block.clear();
         let decoded = self.decoder.decode(data, end, &mut self.block);
-        let block = &self.block;
-        if !block.rows.is_empty() {
+        if !self.block.rows.is_empty() {
             let stages =
                 self.stages.get_or_insert_with(|| Stages::new(self.annotator, &*self.decoder));
-            let answers = stages.lookup.block(block);
-            stages.counter.block(block, answers);
-            let source = if self.decoder.writes_rows() { &block.text } else { data };
-            stages.emitter.block(source, block, answers, out);
+            let data = (!self.decoder.writes_rows()).then_some(data);
+            stages.block(&mut self.block, data, out);
         }
         if let Some(fault) = self.block.unparsable.take() {
             self.done.unparsable = Some(self.error(fault, data));
@@ -190,8 +167,7 @@ impl<'r> Process<'r> {
             ours.untimed += theirs.untimed;
         }
         if let (Some(ours), Some(theirs)) = (&mut self.stages, &other.stages) {
-            ours.counter.merge(&theirs.counter);
-            ours.emitter.merge(&theirs.emitter);
+            ours.merge(theirs);
         }
     }
 
@@ -211,8 +187,6 @@ impl<'r> Process<'r> {
             untimed,
             first_untimed: text(self.done.untimed),
             rows: tally.rows,
-            unparsable: tally.unparsable,
-            empty: tally.empty,
             damaged: tally.damaged,
             truncated: tally.truncated,
             cut: tally.cut,
@@ -222,10 +196,7 @@ impl<'r> Process<'r> {
             ..Summary::default()
         };
         match self.stages {
-            Some(stages) => {
-                let left_out = stages.emitter.left_out();
-                Summary { left_out, ..stages.counter.complete(summary) }
-            }
+            Some(stages) => stages.complete(summary),
             None => summary,
         }
     }

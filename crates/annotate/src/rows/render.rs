@@ -1,15 +1,16 @@
 //! Renders added values as text.
 //!
-//! Except for the prefix, the added values of an address depend only on its hop. The text of a hop is therefore rendered
-//! once and then copied.
+//! Except for the prefix, the added values of an address depend only on its row in the table. The text of a row is
+//! therefore rendered once and then copied.
 
-use fibula_core::{AnyPrefix, Hop, ScalarType, Value};
+use fibula_core::{AnyPrefix, ScalarType, Value};
 use fibula_fib::{Columns, Typed};
 
 use crate::added::{Added, Addition, Substitute};
 use crate::formats::Style;
 use crate::formats::csv::scan::write_field;
 use crate::formats::json::write_string;
+use crate::pipeline::answers::Numbers;
 use crate::write::{MAX_PREFIX, Space, write_int, write_prefix};
 
 /// The size in bytes beyond which the cache of rendered text of an address column is cleared.
@@ -18,6 +19,7 @@ const MAX_KEPT: usize = 32 << 20;
 /// Writes the added values.
 pub(crate) struct Renderer<'a> {
     columns: &'a Columns,
+    numbers: Numbers,
     additions: &'a [Addition],
     /// The index of the prefix in `additions`.
     prefix: Option<usize>,
@@ -29,14 +31,14 @@ pub(crate) struct Renderer<'a> {
     max_kept: usize,
 }
 
-/// A cache of the text of hops.
+/// A cache of the text of rows.
 struct Kept {
     text: Vec<u8>,
-    /// One for each hop, then one for addresses that no route covers and one for cells without an address ([`Hop::NONE`]).
+    /// One for each row, then one for each reason to have none.
     spans: Vec<Span>,
 }
 
-/// The position of a hop's text: `start..middle` is written before the prefix, `middle..end` after it.
+/// The position of a row's text: `start..middle` is written before the prefix, `middle..end` after it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -59,11 +61,12 @@ impl<'a> Renderer<'a> {
             Style::Fields(_) => 1,
             Style::Members => labels.len(),
         };
-        let spans = columns.len() as usize + 2;
+        let numbers = Numbers::new(columns.len());
+        let spans = numbers.len();
         let kept =
             (0..kinds).map(|_| Kept { text: Vec::new(), spans: vec![UNKNOWN; spans] }).collect();
         let prefix = additions.iter().position(|addition| addition.what == Added::Prefix);
-        Self { columns, additions, prefix, style, labels, kept, max_kept: MAX_KEPT }
+        Self { columns, numbers, additions, prefix, style, labels, kept, max_kept: MAX_KEPT }
     }
 
     /// Appends the names of the added columns to a header.
@@ -95,12 +98,12 @@ impl<'a> Renderer<'a> {
     pub(crate) fn values(
         &mut self,
         slot: usize,
-        hop: Hop,
+        row: u32,
         prefix: Option<AnyPrefix>,
         out: &mut Vec<u8>,
     ) {
         self.make_room();
-        let Span { start, middle, end } = self.span(slot, hop);
+        let Span { start, middle, end } = self.span(slot, row);
         let text = &self.kept[slot.min(self.kept.len() - 1)].text;
         out.extend_from_slice(&text[start as usize..middle as usize]);
         if let Some(place) = self.prefix {
@@ -110,22 +113,27 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Renders the text of the hops of a block, `slots` for each row. Returns an upper bound on the bytes of the text and
+    /// Renders the text of the answers of a block, `slots` for each of its rows. Returns an upper bound on the bytes of the text and
     /// the prefixes.
-    pub(super) fn prepare(&mut self, hops: &[Hop], slots: usize, spans: &mut Vec<Span>) -> usize {
+    pub(super) fn prepare(
+        &mut self,
+        answers: &[u32],
+        slots: usize,
+        spans: &mut Vec<Span>,
+    ) -> usize {
         self.make_room();
         spans.clear();
         let mut bytes = 0;
         if slots == 1 {
-            for &hop in hops {
-                let span = self.span(0, hop);
+            for &row in answers {
+                let span = self.span(0, row);
                 bytes += (span.end - span.start) as usize;
                 spans.push(span);
             }
         } else {
-            for row in hops.chunks(slots.max(1)) {
-                for (slot, &hop) in row.iter().enumerate() {
-                    let span = self.span(slot, hop);
+            for cells in answers.chunks(slots.max(1)) {
+                for (slot, &row) in cells.iter().enumerate() {
+                    let span = self.span(slot, row);
                     bytes += (span.end - span.start) as usize;
                     spans.push(span);
                 }
@@ -135,7 +143,7 @@ impl<'a> Renderer<'a> {
         let label = |labels: &Vec<Vec<u8>>| {
             self.prefix.map_or(0, |place| labels[place].len() + MAX_PREFIX + 2)
         };
-        bytes + self.labels.iter().map(label).max().unwrap_or(0) * hops.len()
+        bytes + self.labels.iter().map(label).max().unwrap_or(0) * answers.len()
     }
 
     /// Appends the added values of an address whose text was prepared.
@@ -165,13 +173,11 @@ impl<'a> Renderer<'a> {
         space.put::<16>(text, middle as usize, end as usize);
     }
 
-    /// The position of a hop's text, which is rendered if it is not in the cache.
+    /// The position of the text of a row or of a reason for none, which is rendered if it is not in the cache.
     #[inline(always)]
-    fn span(&mut self, slot: usize, hop: Hop) -> Span {
+    fn span(&mut self, slot: usize, row: u32) -> Span {
         let kind = slot.min(self.kept.len() - 1);
-        // A hop beyond the last row stands for an address that no route covers.
-        let unmatched = self.columns.len() as usize;
-        let at = hop.index().map_or(unmatched + 1, |row| unmatched.min(row as usize));
+        let at = row as usize;
         match self.kept[kind].spans[at] {
             UNKNOWN => self.render(kind, slot, at),
             span => span,
@@ -189,7 +195,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Renders the text of a hop.
+    /// Renders the text of a row.
     #[cold]
     fn render(&mut self, kind: usize, slot: usize, at: usize) -> Span {
         let kept = &mut self.kept[kind];
@@ -206,7 +212,7 @@ impl<'a> Renderer<'a> {
                 Added::Covering => continue,
             };
             kept.text.extend_from_slice(&self.labels[slot][i]);
-            let unmatched = at == self.columns.len() as usize;
+            let unmatched = self.numbers.is_unmatched(at as u32);
             let value = match addition.substitute.as_ref().filter(|_| unmatched) {
                 Some(Substitute::Int(int)) => Value::Int(*int),
                 Some(Substitute::Str(text)) => Value::Str(text),
@@ -278,6 +284,7 @@ pub(super) fn write_value(
 mod tests {
     use super::*;
     use crate::formats::csv::scan::Dialect;
+    use crate::pipeline::answers::Without;
     use fibula_rib::{ColumnKind, ColumnsBuilder};
 
     /// The cache affects only speed: the text is the same if the cache is cleared all the time.
@@ -299,10 +306,11 @@ mod tests {
                 renderer.max_kept = max_kept;
                 let mut out = Vec::new();
                 for i in 0..500u32 {
-                    renderer.values((i % 2) as usize, Hop::new(i * 7 % 50), prefix, &mut out);
-                    renderer.values((i % 2) as usize, Hop::NONE, None, &mut out);
+                    renderer.values((i % 2) as usize, i * 7 % 50, prefix, &mut out);
+                    let empty = renderer.numbers.of(Without::Empty);
+                    renderer.values((i % 2) as usize, empty, None, &mut out);
                 }
-                renderer.values(0, Hop::new(50), prefix, &mut out);
+                renderer.values(0, 50, prefix, &mut out);
                 String::from_utf8(out).unwrap()
             };
             assert_eq!(text(MAX_KEPT), text(0));

@@ -8,8 +8,8 @@ use arrow_schema::Field;
 
 use super::Grow;
 use super::covering::covering;
-use crate::columns::answers::{Answers, Numbering, Numbers, Without};
 use crate::columns::lookup::BLOCK;
+use crate::pipeline::answers::{Answers, Numbers, RouteNumbers, Without};
 use crate::{AnnotateError, LookupTable};
 
 /// The values of all covering prefixes, starting with the longest prefix.
@@ -36,15 +36,15 @@ impl<'a> AllValues<'a> {
 
 impl Grow for AllValues<'_> {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
-        let routes = Numbering::routes(self.table).numbers();
-        let rows = Numbers::new(self.table.columns().len());
+        let routes = RouteNumbers::new(self.table).numbers();
+        let rows = Numbers::rows(self.table);
         for (at, &route) in answers.routes.iter().enumerate() {
             // A prefix without a value also has an item in the list.
             let date = answers.dates.get(at).copied();
             let hops = covering(self.table, route, date).into_iter().map(|(_, hop)| hop.index());
             let hops = hops.map(|row| row.unwrap_or_else(|| rows.of(Without::Empty)));
             self.rows.extend(hops.map(|row| row.min(rows.of(Without::Empty))));
-            let unmatched = routes.without(route) == Some(Without::Unmatched);
+            let unmatched = routes.is_unmatched(route);
             if unmatched && self.has_default {
                 self.rows.push(rows.of(Without::Unmatched));
             }

@@ -7,7 +7,7 @@ use arrow_array::builder::{ListBuilder, StringBuilder};
 use fibula_core::{AnyPrefix, Hop, Prefix};
 
 use super::Grow;
-use crate::columns::answers::{Answers, Numbering, Without};
+use crate::pipeline::answers::{Answers, RouteNumbers};
 use crate::table::TableAddr;
 use crate::write::write_prefix;
 use crate::{AnnotateError, LookupTable};
@@ -26,7 +26,7 @@ impl<'a> Lists<'a> {
 
 impl Grow for Lists<'_> {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
-        let numbers = Numbering::routes(self.table).numbers();
+        let numbers = RouteNumbers::new(self.table).numbers();
         let mut text = Vec::new();
         for (row, &route) in answers.routes.iter().enumerate() {
             for (prefix, _) in covering(self.table, route, answers.dates.get(row).copied()) {
@@ -35,8 +35,7 @@ impl Grow for Lists<'_> {
                 self.lists.values().append_value(String::from_utf8_lossy(&text));
             }
             // An address that no route covers has an empty list; a cell without an address has null.
-            let unmatched = numbers.without(route) == Some(Without::Unmatched);
-            self.lists.append(numbers.is_known(route) || unmatched);
+            self.lists.append(numbers.is_known(route) || numbers.is_unmatched(route));
         }
         Ok(())
     }

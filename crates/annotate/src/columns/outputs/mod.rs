@@ -3,7 +3,6 @@
 
 mod all_values;
 mod covering;
-mod lengths;
 mod numbers;
 mod prefix_bytes;
 mod prefixes;
@@ -20,14 +19,13 @@ use fibula_fib::{ColumnKind, Columns};
 
 use self::all_values::AllValues;
 use self::covering::Lists;
-pub(super) use self::lengths::Lengths;
 use self::numbers::Ints;
 use self::prefix_bytes::PrefixLengths;
 use self::prefixes::Prefixes;
 use self::scalars::{Bools, Floats};
 use self::texts::Texts;
-use super::answers::Answers;
 use crate::added::{Added, Addition};
+use crate::pipeline::answers::Answers;
 use crate::{AnnotateError, AnnotateOptions, LookupTable, PrefixForm};
 
 /// One added column.
@@ -122,31 +120,25 @@ impl Output {
     pub(super) fn begin<'a>(
         &'a self,
         table: &'a dyn LookupTable,
-        lengths: Option<&'a Lengths>,
         rows: usize,
     ) -> Box<dyn Grow + 'a> {
-        self.content.begin(table, lengths.unwrap_or(Lengths::NO_ROUTES), rows)
+        self.content.begin(table, rows)
     }
 }
 
 impl Content {
-    fn begin<'a>(
-        &'a self,
-        table: &'a dyn LookupTable,
-        lengths: &'a Lengths,
-        rows: usize,
-    ) -> Box<dyn Grow + 'a> {
+    fn begin<'a>(&'a self, table: &'a dyn LookupTable, rows: usize) -> Box<dyn Grow + 'a> {
         match self {
-            Self::Prefix => Box::new(Prefixes::new(lengths, rows)),
-            Self::PrefixBytes => prefix_bytes::bytes(lengths, rows),
-            Self::PrefixLength => Box::new(PrefixLengths::new(lengths, rows)),
+            Self::Prefix => Box::new(Prefixes::new(rows)),
+            Self::PrefixBytes => prefix_bytes::bytes(rows),
+            Self::PrefixLength => Box::new(PrefixLengths::new(rows)),
             Self::Covering => Box::new(Lists::new(table)),
             Self::Ints(ints) => ints.begin(rows),
             Self::Floats(floats) => floats.begin(rows),
             Self::Bools(bools) => bools.begin(rows),
             Self::Texts(texts) => texts.begin(rows),
             Self::All { each, has_default } => {
-                Box::new(AllValues::new(table, each.begin(table, lengths, rows), *has_default))
+                Box::new(AllValues::new(table, each.begin(table, rows), *has_default))
             }
         }
     }

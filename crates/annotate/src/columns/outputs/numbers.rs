@@ -13,7 +13,7 @@ use super::Grow;
 use super::rows::{PerRow, Validity};
 use crate::AnnotateError;
 use crate::added::Substitute;
-use crate::columns::answers::Answers;
+use crate::pipeline::answers::Answers;
 
 /// The integer of each row, in the narrower type that fits all of them.
 #[derive(Debug)]

@@ -7,15 +7,15 @@ use arrow_array::{ArrayRef, PrimitiveArray};
 use fibula_core::Addr;
 
 use super::Grow;
-use super::lengths::{Length, Lengths};
 use super::written::Written;
 use crate::AnnotateError;
-use crate::columns::answers::Answers;
+use crate::pipeline::answers::Answers;
+use crate::pipeline::lengths::{Length, MatchedLength};
 
 /// A column of the addresses of prefixes, as four or sixteen bytes in network order.
-pub(super) fn bytes(lengths: &Lengths, rows: usize) -> Box<dyn Grow + '_> {
+pub(super) fn bytes(rows: usize) -> Box<dyn Grow> {
     Box::new(Written::bytes(rows, |answers: &Answers, i: usize, out: &mut Vec<u8>| {
-        match lengths.by_route[answers.routes[i] as usize].get() {
+        match answers.lengths[i].get() {
             None => return false,
             Some(Length::V4(len)) => out.extend((answers.v4[i] & u32::netmask(len)).to_be_bytes()),
             Some(Length::V6(len)) => out.extend((answers.v6[i] & u128::netmask(len)).to_be_bytes()),
@@ -25,24 +25,23 @@ pub(super) fn bytes(lengths: &Lengths, rows: usize) -> Box<dyn Grow + '_> {
 }
 
 /// A column of the lengths of prefixes.
-pub(super) struct PrefixLengths<'a> {
-    lengths: &'a Lengths,
+pub(super) struct PrefixLengths {
     found: Vec<Option<u8>>,
 }
 
-impl<'a> PrefixLengths<'a> {
-    pub(super) fn new(lengths: &'a Lengths, rows: usize) -> Self {
-        Self { lengths, found: Vec::with_capacity(rows) }
+impl PrefixLengths {
+    pub(super) fn new(rows: usize) -> Self {
+        Self { found: Vec::with_capacity(rows) }
     }
 }
 
-impl Grow for PrefixLengths<'_> {
+impl Grow for PrefixLengths {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
-        let length = |&route: &u32| match self.lengths.by_route[route as usize].get() {
+        let length = |length: &MatchedLength| match length.get() {
             None => None,
             Some(Length::V4(len) | Length::V6(len)) => Some(len),
         };
-        self.found.extend(answers.routes.iter().map(length));
+        self.found.extend(answers.lengths.iter().map(length));
         Ok(())
     }
 

@@ -6,28 +6,23 @@ use arrow_array::{ArrayRef, StringArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use fibula_simd::{Isa, Kernel, Level, Simd};
 
-use super::lengths::{Lengths, RouteLength};
 use super::rows::Validity;
 use super::{Grow, fits};
 use crate::AnnotateError;
-use crate::columns::answers::Answers;
-use crate::columns::lookup::BLOCK;
+use crate::pipeline::answers::Answers;
+use crate::pipeline::lengths::MatchedLength;
 use crate::write::{MAX_PREFIX, put_v4_prefix, put_v6_prefix};
 
 /// Prefixes as text.
-pub(super) struct Prefixes<'a> {
-    lengths: &'a Lengths,
+pub(super) struct Prefixes {
     bytes: Vec<u8>,
     offsets: Vec<i32>,
     validity: Validity,
-    /// The prefix lengths of the current block.
-    block: Vec<RouteLength>,
     level: Level,
 }
 
 /// Writes the prefixes of a block.
 struct Write<'a> {
-    lengths: &'a [RouteLength],
     answers: &'a Answers,
     bytes: &'a mut Vec<u8>,
     offsets: &'a mut Vec<i32>,
@@ -42,10 +37,10 @@ impl Kernel for Write<'_> {
         const ROWS: usize = 128;
         /// Number of bytes that are always copied; longer texts are rare.
         const WHOLE: usize = 32;
-        let Self { lengths, answers, bytes, offsets } = self;
+        let Self { answers, bytes, offsets } = self;
         let mut texts = [[0; MAX_PREFIX]; ROWS];
         let (mut v4, mut v6) = ([0u8; ROWS], [0u8; ROWS]);
-        for (block, lengths) in lengths.chunks(ROWS).enumerate() {
+        for (block, lengths) in answers.lengths.chunks(ROWS).enumerate() {
             let first = block * ROWS;
             let mut sizes = [0; ROWS];
             // First one family, then the other, to avoid mispredicted branches.
@@ -78,28 +73,22 @@ impl Kernel for Write<'_> {
     }
 }
 
-impl<'a> Prefixes<'a> {
-    pub(super) fn new(lengths: &'a Lengths, rows: usize) -> Self {
+impl Prefixes {
+    pub(super) fn new(rows: usize) -> Self {
         let mut offsets = Vec::with_capacity(rows + 1);
         offsets.push(0);
         let bytes = Vec::with_capacity(rows.saturating_mul(18) + MAX_PREFIX);
-        let block = Vec::with_capacity(BLOCK);
         let level = Level::new(Isa::detect());
-        Self { lengths, bytes, offsets, validity: Validity::default(), block, level }
+        Self { bytes, offsets, validity: Validity::default(), level }
     }
 }
 
-impl Grow for Prefixes<'_> {
+impl Grow for Prefixes {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
-        // The lengths are fetched first, in a short loop, so that many loads run at the same time and cache misses
-        // overlap.
-        let by_route = self.lengths.by_route.as_slice();
-        self.block.clear();
-        self.block.extend(answers.routes.iter().map(|&route| by_route[route as usize]));
         // `fits` checks the whole block below, before the offsets are used.
         let (bytes, offsets) = (&mut self.bytes, &mut self.offsets);
-        self.level.run(Write { lengths: &self.block, answers, bytes, offsets });
-        self.validity.extend(&self.block, |len| len != RouteLength::NONE);
+        self.level.run(Write { answers, bytes, offsets });
+        self.validity.extend(&answers.lengths, MatchedLength::is_known);
         fits(&self.bytes)
     }
 

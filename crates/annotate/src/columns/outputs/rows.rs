@@ -2,7 +2,7 @@
 
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
-use crate::columns::answers::{Numbers, Without};
+use crate::pipeline::answers::{Numbers, Without};
 
 /// A value for every row of the table, and for each reason to have no row.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use super::numbers::Gather;
 use super::rows::{PerRow, Validity};
 use crate::AnnotateError;
 use crate::added::Substitute;
-use crate::columns::answers::Answers;
+use crate::pipeline::answers::Answers;
 
 /// The float of each row.
 #[derive(Debug)]

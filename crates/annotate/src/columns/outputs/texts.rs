@@ -13,7 +13,7 @@ use super::numbers::Gather;
 use super::rows::PerRow;
 use super::written::Written;
 use crate::added::Substitute;
-use crate::columns::answers::Answers;
+use crate::pipeline::answers::Answers;
 use crate::{AnnotateError, TextForm};
 
 /// The text of each row.

@@ -8,8 +8,8 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use super::rows::Validity;
 use super::{Grow, fits};
 use crate::AnnotateError;
-use crate::columns::answers::Answers;
 use crate::columns::lookup::BLOCK;
+use crate::pipeline::answers::Answers;
 use crate::write::MAX_PREFIX;
 
 /// A column of text or bytes. `write` appends the value of a row, and returns whether there is one.
@@ -51,7 +51,7 @@ impl<W: Fn(&Answers, usize, &mut Vec<u8>) -> bool> Grow for Written<W> {
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError> {
         self.valid.clear();
         // Without value columns there may be routes only, without added prefixes rows only.
-        let rows = answers.rows.len().max(answers.routes.len());
+        let rows = answers.rows.len().max(answers.lengths.len());
         self.bytes.reserve(rows * MAX_PREFIX);
         for i in 0..rows {
             self.valid.push((self.write)(answers, i, &mut self.bytes));

@@ -223,6 +223,7 @@ fn damage(record: Record, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::answers::Without;
     use proptest::prelude::*;
 
     fn csv(columns: &[&str], header: Header) -> Csv {
@@ -245,13 +246,13 @@ mod tests {
             let mut csv = csv(columns, Header::Detect);
             let block = decode(&mut csv, text).unwrap();
             assert_eq!(csv.names(), ["src", "dst"]);
-            assert_eq!(block.v4.addrs, [0x0a000001, 0x0a000002, 0x0a000003, 0x0a000004]);
+            assert_eq!(block.keys.v4.addrs, [0x0a000001, 0x0a000002, 0x0a000003, 0x0a000004]);
             assert_eq!(block.rows[0].kind, Kind::Header);
         }
         let mut csv = csv(&["3", "1"], Header::Detect);
         let block = decode(&mut csv, "10.0.0.1,x,10.0.0.2\n").unwrap();
         assert_eq!(
-            (csv.names(), &block.v4.addrs[..]),
+            (csv.names(), &block.keys.v4.addrs[..]),
             (&["3".into(), "1".into()][..], &[0x0a000002, 0x0a000001][..])
         );
     }
@@ -261,7 +262,7 @@ mod tests {
         let mut csv = csv(&["b"], Header::Present);
         let block = decode(&mut csv, "a,b,c\n1\n1,10.0.0.1,3,4\n\n").unwrap();
         assert_eq!(block.rows.iter().map(|r| r.pad).collect::<Vec<_>>(), [0, 2, 0, 0]);
-        assert_eq!((block.tally.rows, block.tally.damaged, block.tally.empty), (2, 2, 1));
+        assert_eq!((block.tally.rows, block.tally.damaged, block.count(Without::Empty)), (2, 2, 1));
         csv.strict = true;
         let fault = decode(&mut csv, "1\n").unwrap_err();
         assert!(matches!(fault, Fault::Record { at: 0, .. }));
@@ -326,7 +327,7 @@ mod tests {
             let data = text.as_bytes();
             let used = parts.decode(&data[..cut.min(data.len())], false, &mut block).unwrap();
             parts.decode(&data[used..], true, &mut block).unwrap();
-            prop_assert_eq!(&block.v4.addrs, &expected.v4.addrs);
+            prop_assert_eq!(&block.keys.v4.addrs, &expected.keys.v4.addrs);
             prop_assert_eq!(block.tally.rows, expected.tally.rows);
             let mut at = 0;
             for row in &expected.rows {

@@ -359,6 +359,7 @@ pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::answers::Without;
     use proptest::prelude::*;
 
     fn decode(columns: &[&str], strict: bool, text: &str) -> Result<Block, Fault> {
@@ -383,12 +384,16 @@ mod tests {
     fn members_are_found_and_others_counted() {
         let text = "{\"ip\":\"10.0.0.1\"}\r\n[1]\n\n{\"ip\":null}\n{ } \n{\"ip\":7}\n{\"ip\":\"x\"";
         let block = decode(&["ip"], false, text).unwrap();
-        assert_eq!((&block.v4.addrs[..], &block.v4.cells[..]), (&[0x0a00_0001][..], &[0][..]));
+        assert_eq!(
+            (&block.keys.v4.addrs[..], &block.keys.v4.cells[..]),
+            (&[0x0a00_0001][..], &[0][..])
+        );
         let kinds: Vec<_> = block.rows.iter().map(|row| row.kind).collect();
         let (a, p) = (Kind::Annotate, Kind::Pass);
         assert_eq!(kinds, [a, p, p, a, Kind::AnnotateEmpty, a, p]);
         let t = block.tally;
-        assert_eq!((t.rows, t.empty, t.unparsable, t.damaged), (6, 2, 1, 2));
+        let (empty, unparsable) = (block.count(Without::Empty), block.count(Without::Unparsable));
+        assert_eq!((t.rows, empty, unparsable, t.damaged), (6, 2, 1, 2));
         let first = block.rows[0];
         assert_eq!(&text[first.insert..first.end], "}\r\n");
     }

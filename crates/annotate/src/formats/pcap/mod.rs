@@ -270,6 +270,7 @@ fn write_protocol(protocol: Protocol, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use crate::block::Tally;
+    use crate::pipeline::answers::Without;
     use proptest::prelude::*;
 
     fn decode(data: &[u8], strict: bool) -> Result<Block, Fault> {
@@ -298,13 +299,14 @@ mod tests {
         let text = String::from_utf8(block.text.clone()).unwrap();
         let header = String::from_utf8(HEADER.to_vec()).unwrap();
         assert_eq!(text, header + "100.000005,10.0.0.1,10.0.0.2,udp,53,4096,28\n");
-        assert_eq!(block.v4.addrs, [0x0a00_0001, 0x0a00_0002]);
+        assert_eq!(block.keys.v4.addrs, [0x0a00_0001, 0x0a00_0002]);
     }
 
     #[test]
     fn cut_packets_and_cut_files() {
         let block = decode(&capture(10), true).unwrap();
-        let Tally { truncated, cut, empty, rows, .. } = block.tally;
+        let Tally { truncated, cut, rows, .. } = block.tally;
+        let empty = block.count(Without::Empty);
         assert_eq!((truncated, cut, empty, rows), (1, 1, 2, 1));
         let whole = capture(28);
         let cut = &whole[..whole.len() - 1];

@@ -2,9 +2,10 @@
 
 use std::cmp::Reverse;
 
-use fibula_core::{Addr, AnyPrefix, Hop, Prefix, Value};
+use fibula_core::{AnyPrefix, Prefix, Value};
 use fibula_fib::Columns;
 
+use super::answers::{Numbers, RouteNumbers};
 use crate::Top;
 use crate::added::{Added, Addition, added_name};
 use crate::table::{LookupTable, TableAddr};
@@ -14,63 +15,36 @@ use crate::table::{LookupTable, TableAddr};
 #[derive(Default)]
 pub(crate) struct Hits {
     rows: Vec<u64>,
-    v4_routes: Vec<u64>,
-    v6_routes: Vec<u64>,
+    /// By number in [`RouteNumbers`]; empty if no prefixes are added.
+    routes: Vec<u64>,
 }
 
 impl Hits {
     pub(crate) fn new(table: &dyn LookupTable, prefixes: bool) -> Self {
-        let routes = |len: usize| if prefixes { vec![0; len] } else { Vec::new() };
+        let routes = RouteNumbers::new(table).numbers();
         Self {
-            rows: vec![0; table.columns().len() as usize],
-            v4_routes: routes(table.v4().routes().len()),
-            v6_routes: routes(table.v6().routes().len()),
+            rows: vec![0; Numbers::rows(table).len()],
+            routes: if prefixes { vec![0; routes.len()] } else { Vec::new() },
         }
     }
 
+    /// Counts rows by number, and also the reasons for none, which are not reported.
     #[inline]
-    pub(crate) fn hop(&mut self, hop: Hop) {
-        if let Some(row) = hop.index()
-            && let Some(count) = self.rows.get_mut(row as usize)
-        {
-            *count += 1;
-        }
+    pub(crate) fn rows(&mut self, rows: impl Iterator<Item = u32>) {
+        count(&mut self.rows, rows);
     }
 
+    /// Counts routes by number, as `rows` does, if prefixes are added.
     #[inline]
-    pub(crate) fn route<A: Addr>(&mut self, index: usize) {
-        let routes = if A::BITS == 32 { &mut self.v4_routes } else { &mut self.v6_routes };
-        if let Some(count) = routes.get_mut(index) {
-            *count += 1;
-        }
-    }
-
-    /// Counts rows by number. Numbers beyond the last row stand for addresses without a row and are ignored.
-    pub(crate) fn rows(&mut self, rows: &[u32]) {
-        for &row in rows {
-            if let Some(count) = self.rows.get_mut(row as usize) {
-                *count += 1;
-            }
-        }
-    }
-
-    /// Counts routes by number, IPv4 routes first. Numbers beyond the last route stand for addresses without a route and
-    /// are ignored.
-    pub(crate) fn routes(&mut self, routes: &[u32]) {
-        let v4 = self.v4_routes.len();
-        for &route in routes {
-            let route = route as usize;
-            if route < v4 { self.route::<u32>(route) } else { self.route::<u128>(route - v4) }
+    pub(crate) fn routes(&mut self, routes: impl Iterator<Item = u32>) {
+        if !self.routes.is_empty() {
+            count(&mut self.routes, routes);
         }
     }
 
     /// Adds the counts of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
-        for (ours, theirs) in [
-            (&mut self.rows, &other.rows),
-            (&mut self.v4_routes, &other.v4_routes),
-            (&mut self.v6_routes, &other.v6_routes),
-        ] {
+        for (ours, theirs) in [(&mut self.rows, &other.rows), (&mut self.routes, &other.routes)] {
             ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours += theirs);
         }
     }
@@ -95,7 +69,8 @@ impl Hits {
 
     fn values<'s>(&self, columns: &'s Columns, column: usize) -> Vec<(Ranked<'s>, u64)> {
         let mut counts = vec![0u64; columns.distinct(column)];
-        for (row, &count) in self.rows.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let rows = self.rows.iter().take(columns.len() as usize).enumerate();
+        for (row, &count) in rows.filter(|(_, count)| **count > 0) {
             if let Some(code) = columns.code(column, row as u32)
                 && let Some(sum) = counts.get_mut(code as usize)
             {
@@ -117,9 +92,20 @@ impl Hits {
             let hit = counts.iter().enumerate().filter(|(_, count)| **count > 0);
             hit.map(|(i, &count)| (Ranked::Prefix(any(routes.get(i).prefix)), count)).collect()
         }
-        let mut found = family(table, &self.v4_routes, AnyPrefix::V4);
-        found.extend(family(table, &self.v6_routes, AnyPrefix::V6));
+        // The counts of the reasons for no route are the last.
+        let (v4, v6) = (table.v4().routes().len(), table.v6().routes().len());
+        let (v4, v6) = (self.routes.get(..v4), self.routes.get(v4..v4 + v6));
+        let mut found = family(table, v4.unwrap_or_default(), AnyPrefix::V4);
+        found.extend(family(table, v6.unwrap_or_default(), AnyPrefix::V6));
         found
+    }
+}
+
+fn count(counts: &mut [u64], numbers: impl Iterator<Item = u32>) {
+    for number in numbers {
+        if let Some(count) = counts.get_mut(number as usize) {
+            *count += 1;
+        }
     }
 }
 
