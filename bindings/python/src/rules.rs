@@ -100,7 +100,7 @@ impl PyRules {
         // A panic within left nothing behind that is wrong for the next.
         let mut classifier =
             self.classifier.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (mut batch, mut found) = (Batch::new(classifier.form()), vec![None; flows.len()]);
+        let (mut batch, mut found) = (Batch::new(), vec![None; flows.len()]);
         for (flows, found) in flows.chunks(Batch::MAX).zip(found.chunks_mut(Batch::MAX)) {
             batch.clear();
             flows.iter().for_each(|flow| batch.push(flow));

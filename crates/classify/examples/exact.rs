@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use fibula_classify::{Batch, Cache, Field, Flow, Form, MISS, Mask, Match, Searcher};
+use fibula_classify::{Batch, Cache, Field, Flow, MISS, Mask, Match, Searcher};
 use fibula_testkit::Rng;
 
 /// Packets of a pass: so many that flows which come once are forgotten before the next pass.
@@ -35,7 +35,7 @@ fn mask(number: usize) -> Mask {
 
 fn measure(subtables: usize, percent: u64) {
     let mut rng = Rng::new(1);
-    let mut cache = Cache::new(Form::Packed);
+    let mut cache = Cache::new();
     let mut megaflows = Vec::new();
     for number in 0..subtables * EACH {
         let mut flow = Flow::default();
@@ -55,7 +55,7 @@ fn measure(subtables: usize, percent: u64) {
     let again: Vec<Flow> = (0..AGAIN).map(|_| fresh(&mut rng)).collect();
     let mut batches = Vec::new();
     for _ in 0..PACKETS / Batch::MAX {
-        let mut batch = Batch::new(Form::Packed);
+        let mut batch = Batch::new();
         for _ in 0..Batch::MAX {
             let is_again = rng.below(100) < percent;
             let flow = match is_again {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_classify::{Batch, Classifier, ClassifierReader, Flow, Form, RuleId, SharedClassifier};
+use fibula_classify::{Batch, Classifier, ClassifierReader, Flow, RuleId, SharedClassifier};
 use fibula_testkit::Rng;
 use fibula_testkit::classbench::{RuleSetKind, filters, traffic};
 
@@ -30,7 +30,7 @@ fn main() {
         let batches: Vec<Batch> = flows
             .chunks(Batch::MAX)
             .map(|flows| {
-                let mut batch = Batch::new(Form::default());
+                let mut batch = Batch::new();
                 flows.iter().for_each(|flow| batch.push(flow));
                 batch
             })

@@ -9,7 +9,7 @@ use fibula_simd::{Isa, Level, Scalar};
 
 use crate::hash::{Hashed, Keys, keys};
 use crate::subtable::{Place, Subtable, fill};
-use crate::{Flow, Form, Mask, Match};
+use crate::{Flow, Mask, Match};
 
 /// The result of a search for a packet that no megaflow matches. No megaflow has this number.
 pub const MISS: u32 = u32::MAX;
@@ -34,14 +34,14 @@ pub(crate) struct Version {
 /// are right.
 ///
 /// ```
-/// use fibula_classify::{Batch, Cache, Field, Flow, Form, MISS, Mask, Match, Searcher};
+/// use fibula_classify::{Batch, Cache, Field, Flow, MISS, Mask, Match, Searcher};
 ///
-/// let mut cache = Cache::new(Form::Packed);
+/// let mut cache = Cache::new();
 /// let mut flow = Flow::default();
 /// flow.set(Field::DstPort, 80);
 /// cache.insert(Match::new(flow, Mask::exact(Field::DstPort)), 7);
 ///
-/// let mut batch = Batch::new(Form::Packed);
+/// let mut batch = Batch::new();
 /// flow.set(Field::InPort, 3);
 /// batch.push(&flow);
 /// batch.push(&Flow::default());
@@ -51,7 +51,6 @@ pub(crate) struct Version {
 /// ```
 #[derive(Clone)]
 pub struct Cache {
-    pub(crate) form: Form,
     pub(crate) level: Level,
     pub(crate) keys: Keys,
     pub(crate) subtables: Vec<Subtable>,
@@ -65,21 +64,25 @@ pub struct Cache {
     len: usize,
 }
 
+impl Default for Cache {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Cache {
-    /// Makes an empty cache that is searched in this form, with the best instruction set (`FIBULA_ISA` can force
-    /// another one). Its hash keys are random, if the form has keys.
-    pub fn new(form: Form) -> Self {
+    /// Makes an empty cache with the best instruction set (`FIBULA_ISA` can force another one) and random hash keys.
+    pub fn new() -> Self {
         let seed = std::hash::RandomState::new().hash_one(0);
-        Self::with(form, Isa::detect(), seed)
+        Self::with(Isa::detect(), seed)
     }
 
-    /// Makes an empty cache with this instruction set, or the form's best one below it, and with hash keys from this
-    /// seed. Only [`Form::Packed`] has keys. Anyone who knows the seed can make flows whose hashes collide.
-    pub fn with(form: Form, isa: Isa, seed: u64) -> Self {
+    /// Makes an empty cache with this instruction set, and with hash keys from this seed. Anyone who knows the seed
+    /// can make flows whose hashes collide.
+    pub fn with(isa: Isa, seed: u64) -> Self {
         static CACHES: AtomicU64 = AtomicU64::new(1);
         let cache = CACHES.fetch_add(1, Ordering::Relaxed);
         Self {
-            form,
             level: isa.level(),
             keys: keys(seed),
             subtables: Vec::new(),
@@ -90,11 +93,6 @@ impl Cache {
             version: Version { cache, ..Version::default() },
             len: 0,
         }
-    }
-
-    /// The form.
-    pub fn form(&self) -> Form {
-        self.form
     }
 
     /// The instruction set.
@@ -137,7 +135,7 @@ impl Cache {
     }
 
     fn hash(&self, table: &Subtable, flow: &Flow) -> Hashed {
-        table.hash(Scalar, self.form, &self.keys, flow)
+        table.hash(&self.keys, flow)
     }
 
     /// Inserts a megaflow. If it exists, it gets the new number, and the old one is returned.
@@ -153,7 +151,7 @@ impl Cache {
         };
         let hashed = self.hash(&self.subtables[at], flow);
         if self.subtables[at].is_full() {
-            self.subtables[at].grow(Scalar, self.form, &self.keys);
+            self.subtables[at].grow(Scalar, &self.keys);
             self.place_filter(at);
         }
         let table = &mut self.subtables[at];
@@ -214,11 +212,8 @@ impl Cache {
         self.version.subtables += 1;
     }
 
-    /// Gives a subtable that is new or has grown the room for its filter. Other forms have no filters.
+    /// Gives a subtable that is new or has grown the room for its filter.
     fn place_filter(&mut self, at: usize) {
-        if self.form != Form::Packed {
-            return;
-        }
         self.version.filters += 1;
         let len = self.subtables[at].filter_words();
         self.subtables[at].filter.len = 0;
@@ -245,14 +240,14 @@ impl Cache {
         let Place { start, len } = table.filter;
         let filter = &mut self.filters[start..start + len];
         filter.fill(0);
-        let (form, keys, table) = (self.form, &self.keys, &*table);
-        fill(filter, table.iter().map(|(flow, _)| table.hash(Scalar, form, keys, &flow).whole));
+        let (keys, table) = (&self.keys, &*table);
+        fill(filter, table.iter().map(|(flow, _)| table.hash(keys, &flow).whole));
     }
 }
 
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (isa, tables) = (self.isa(), self.subtables());
-        write!(f, "Cache({}, {isa}, {} megaflows of {tables} masks)", self.form, self.len)
+        write!(f, "Cache({isa}, {} megaflows of {tables} masks)", self.len)
     }
 }

@@ -41,9 +41,10 @@ fn tag(tag: Tag) -> u64 {
 }
 
 /// Hands out the words of a frame in ascending order. Packets with the same headers have the same words,
-/// though some may be 0; a word that is not handed out is 0.
+/// though some may be 0; a word that is not handed out is 0. [`Batch::push_frame`](crate::Batch::push_frame) stores
+/// them in columns.
 #[inline(always)]
-pub(crate) fn words(frame: &Frame<'_>, context: &Context, mut put: impl FnMut(usize, u64)) {
+pub fn words(frame: &Frame<'_>, context: &Context, mut put: impl FnMut(usize, u64)) {
     put(
         word(Field::InPort),
         bits(Field::InPort, context.in_port) | bits(Field::Mark, context.mark),

@@ -17,16 +17,14 @@ mod extract;
 mod field;
 mod five;
 mod flow;
-mod form;
 mod hash;
-mod miniflow;
 #[cfg(test)]
 mod model;
 mod publish;
 mod rules;
 mod search;
 mod slow;
-pub mod steps;
+mod steps;
 mod subtable;
 mod sync;
 pub mod text;
@@ -36,16 +34,15 @@ pub use cache::{Cache, MISS};
 pub use classifier::{
     Classifier, ClassifierCounts, ClassifierOptions, ClassifierReader, Megaflow, SharedClassifier,
 };
-pub use extract::Context;
+pub use extract::{Context, words};
 pub use field::{Field, WORDS};
 pub use five::{FiveTuple, FiveTupleError};
 pub use flow::{Flow, Mask, Match};
-pub use form::Form;
-pub use miniflow::Miniflow;
 pub use publish::{Reader, Writer};
 pub use rules::{Action, Condition, NoNumber, Range, Rule, RuleError, RuleId, Rules, Table};
 pub use search::{Counts, EXACT, Searcher};
 pub use slow::{Effort, Found, Scratch, SlowPath};
+pub use steps::{Visit, repeat_hashes};
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

@@ -11,8 +11,8 @@ use shuttle::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use shuttle::thread;
 
 use crate::{
-    Action, Batch, Cache, ClassifierOptions, Condition, Field, Flow, Form, MISS, Mask, Match,
-    Reader, Rule, RuleId, Rules, SharedClassifier, Writer,
+    Action, Batch, Cache, ClassifierOptions, Condition, Field, Flow, MISS, Mask, Match, Reader,
+    Rule, RuleId, Rules, SharedClassifier, Writer,
 };
 
 /// Schedules of each check: few enough for every run of the tests.
@@ -33,7 +33,7 @@ fn megaflow(step: u32) -> Match {
 }
 
 fn search(reader: &mut Reader) -> u32 {
-    let mut batch = Batch::new(Form::Crc);
+    let mut batch = Batch::new();
     batch.push(&Flow::default());
     let mut numbers = [0];
     reader.search(&batch, &mut numbers);
@@ -46,7 +46,7 @@ fn search(reader: &mut Reader) -> u32 {
 fn readers_see_generations_in_order_and_no_free_number() {
     shuttle::check_random(
         || {
-            let mut cache = Cache::with(Form::Crc, Isa::Scalar, 1);
+            let mut cache = Cache::with(Isa::Scalar, 1);
             cache.insert(megaflow(0), 0);
             let mut writer = Writer::new(cache);
             let free: Arc<Vec<AtomicBool>> =
@@ -153,8 +153,8 @@ fn answers_were_right_while_rules_changed() {
     for megaflows in [1, 2, 16] {
         let (steps, right) = (steps.clone(), Arc::clone(&right));
         let run = move || {
-            let cache = Cache::with(Form::Crc, Isa::Scalar, 1);
-            let options = ClassifierOptions { form: Form::Crc, megaflows, exact: megaflows == 2 };
+            let cache = Cache::with(Isa::Scalar, 1);
+            let options = ClassifierOptions { megaflows, exact: megaflows == 2 };
             let shared = SharedClassifier::with(Rules::new(), cache, &options);
             // How many steps have begun, and how many are over.
             let (begun, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -162,7 +162,7 @@ fn answers_were_right_while_rules_changed() {
                 let (mut reader, right) = (shared.reader(), Arc::clone(&right));
                 let (begun, over) = (Arc::clone(&begun), Arc::clone(&over));
                 thread::spawn(move || {
-                    let mut batch = Batch::new(Form::Crc);
+                    let mut batch = Batch::new();
                     (0..PACKETS).for_each(|dst| batch.push(&packet(dst)));
                     for round in 0..4 {
                         let mut found = vec![None; PACKETS as usize];

@@ -56,11 +56,11 @@ fn apply(cache: &mut Cache, changes: &[Change]) {
 /// copy. While a reader holds the older cache, the newest is copied instead.
 ///
 /// ```
-/// use fibula_classify::{Batch, Cache, Field, Flow, Form, MISS, Mask, Match, Writer};
+/// use fibula_classify::{Batch, Cache, Field, Flow, MISS, Mask, Match, Writer};
 ///
-/// let mut writer = Writer::new(Cache::new(Form::Packed));
+/// let mut writer = Writer::new(Cache::new());
 /// let mut reader = writer.reader();
-/// let (mut batch, mut numbers) = (Batch::new(Form::Packed), [0]);
+/// let (mut batch, mut numbers) = (Batch::new(), [0]);
 /// batch.push(&Flow::default());
 ///
 /// writer.insert(Match::new(Flow::default(), Mask::exact(Field::InPort)), 5);

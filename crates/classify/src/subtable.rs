@@ -2,9 +2,9 @@
 
 use fibula_simd::{Lanes, One, Simd, prefetch_read};
 
+use crate::batch::bits;
 use crate::hash::{self, Hashed, Keys};
-use crate::miniflow::bits;
-use crate::{Flow, Form, Mask, WORDS};
+use crate::{Flow, Mask, WORDS};
 
 /// Candidates of a bucket: what one instruction compares.
 const CANDIDATES: usize = 16;
@@ -40,12 +40,6 @@ impl Words {
             words.len += 1;
         }
         words
-    }
-
-    /// How many.
-    #[inline(always)]
-    pub(crate) fn len(&self) -> usize {
-        self.len
     }
 
     /// `(word of the flow, mask)`, in ascending order.
@@ -132,9 +126,9 @@ impl Subtable {
     }
 
     /// The hash of a flow under the mask.
-    pub(crate) fn hash<S: Simd>(&self, simd: S, form: Form, keys: &Keys, flow: &Flow) -> Hashed {
+    pub(crate) fn hash(&self, keys: &Keys, flow: &Flow) -> Hashed {
         let words = self.words.iter().map(|(at, mask)| (at, flow.words()[at] & mask));
-        hash::of_words(simd, form, keys, words)
+        hash::of_words(keys, words)
     }
 
     #[inline(always)]
@@ -271,12 +265,12 @@ impl Subtable {
     }
 
     /// Builds the table anew, with room for as many megaflows again.
-    pub(crate) fn grow<S: Simd>(&mut self, simd: S, form: Form, keys: &Keys) {
+    pub(crate) fn grow<S: Simd>(&mut self, simd: S, keys: &Keys) {
         let all: Vec<(Flow, u32)> = self.iter().collect();
         self.clear((2 * (all.len() + 1)).div_ceil(FILL));
         self.len = 0;
         for (flow, number) in all {
-            let hashed = self.hash(simd, form, keys, &flow);
+            let hashed = self.hash(keys, &flow);
             self.insert(simd, hashed, &flow, number);
         }
     }

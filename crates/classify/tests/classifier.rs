@@ -2,9 +2,7 @@
 
 use std::collections::HashSet;
 
-use fibula_classify::{
-    Batch, Classifier, ClassifierOptions, Flow, Form, Match, Rule, RuleId, Rules,
-};
+use fibula_classify::{Batch, Classifier, ClassifierOptions, Flow, Match, Rule, RuleId, Rules};
 use fibula_testkit::Rng;
 use fibula_testkit::classbench::{Filter, RuleSetKind, filters, probes, traffic};
 
@@ -13,7 +11,7 @@ use crate::common::{flow, rule, table, under};
 fn classify(classifier: &mut Classifier, now: u64, flows: &[Flow]) -> Vec<Option<RuleId>> {
     let mut all = Vec::new();
     for flows in flows.chunks(Batch::MAX) {
-        let mut batch = Batch::new(classifier.form());
+        let mut batch = Batch::new();
         flows.iter().for_each(|flow| batch.push(flow));
         let mut found = vec![None; flows.len()];
         classifier.classify(now, &batch, &mut found);
@@ -31,28 +29,26 @@ fn flows(set: &[Filter], count: usize, seed: u64) -> Vec<Flow> {
 }
 
 #[test]
-fn all_forms_answer_as_the_rules_do() {
+fn answers_are_those_of_the_rules() {
     let set = filters(RuleSetKind::Fw, 300, 1);
     let mut packets = flows(&set, 500, 2);
     packets.extend(set.iter().step_by(5).flat_map(probes).map(|packet| flow(&packet)));
     let rules = table(&set);
     let right: Vec<_> = packets.iter().map(|flow| expected(&rules, flow)).collect();
-    for form in Form::ALL {
-        for exact in [false, true] {
-            let mut options = ClassifierOptions::default();
-            (options.form, options.exact) = (form, exact);
-            let mut classifier = Classifier::new(rules.clone(), &options);
-            for pass in 0..3 {
-                assert_eq!(classify(&mut classifier, pass, &packets), right, "{form} {exact}");
-            }
-            let counts = classifier.counts();
-            assert_eq!(counts.packets, 3 * packets.len() as u64);
-            assert!(counts.misses <= packets.len() as u64, "later passes hit: {counts:?}");
-            let hits: u64 = rules.iter().map(|(id, _)| classifier.packets(Some(id))).sum();
-            assert_eq!(hits + classifier.packets(None), counts.packets);
-            let of_megaflows: u64 = classifier.megaflows().map(|flow| flow.packets).sum();
-            assert_eq!(of_megaflows, counts.packets);
+    for exact in [false, true] {
+        let mut options = ClassifierOptions::default();
+        options.exact = exact;
+        let mut classifier = Classifier::new(rules.clone(), &options);
+        for pass in 0..3 {
+            assert_eq!(classify(&mut classifier, pass, &packets), right, "{exact}");
         }
+        let counts = classifier.counts();
+        assert_eq!(counts.packets, 3 * packets.len() as u64);
+        assert!(counts.misses <= packets.len() as u64, "later passes hit: {counts:?}");
+        let hits: u64 = rules.iter().map(|(id, _)| classifier.packets(Some(id))).sum();
+        assert_eq!(hits + classifier.packets(None), counts.packets);
+        let of_megaflows: u64 = classifier.megaflows().map(|flow| flow.packets).sum();
+        assert_eq!(of_megaflows, counts.packets);
     }
 }
 

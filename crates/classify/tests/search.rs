@@ -1,21 +1,21 @@
-//! All forms against the linear scan.
+//! The search against the linear scan.
 
-use fibula_classify::{Batch, Cache, Counts, Field, Flow, Form, MISS, Mask, Match, Searcher};
+use fibula_classify::{Batch, Cache, Counts, Field, Flow, MISS, Mask, Match, Searcher};
 use fibula_simd::Isa;
 use proptest::prelude::*;
 
 use fibula_testkit::Rng;
 
-use crate::sets::{answers, cache, check, forms, megaflows, packet};
+use crate::sets::{answers, cache, check, megaflows, packet};
 
 /// With and without the exact-match cache, twice: the second time it knows the packets.
 fn check_all(megaflows: &[Match], packets: &[Flow], together: usize) {
-    for (form, isa) in forms() {
-        let cache = cache(form, isa, megaflows);
+    for isa in Isa::available() {
+        let cache = cache(isa, megaflows);
         for mut searcher in [Searcher::new(), Searcher::with_exact()] {
             for _ in 0..2 {
                 let got = answers(&mut searcher, &cache, packets, together);
-                check(megaflows, packets, &got, &format!("{form} {isa}, {together} together"));
+                check(megaflows, packets, &got, &format!("{isa}, {together} together"));
             }
         }
     }
@@ -36,11 +36,11 @@ fn every_length_of_a_batch() {
     for together in [71, 127, 128, 129, 255, 256] {
         check_all(&megaflows, &packets.repeat(4), together);
     }
-    for (form, isa) in forms() {
-        let cache = cache(form, isa, &megaflows);
+    for isa in Isa::available() {
+        let cache = cache(isa, &megaflows);
         for mut searcher in [Searcher::new(), Searcher::with_exact()] {
-            searcher.search(&cache, &Batch::new(form), &mut []);
-            assert_eq!(searcher.counts(), Counts::default(), "{form} {isa}");
+            searcher.search(&cache, &Batch::new(), &mut []);
+            assert_eq!(searcher.counts(), Counts::default(), "{isa}");
         }
     }
 }
@@ -70,14 +70,14 @@ fn the_order_of_the_subtables_changes_no_answer() {
                 .collect::<Vec<_>>()
         })
         .collect();
-    for (form, isa) in forms() {
-        let cache = cache(form, isa, &megaflows);
+    for isa in Isa::available() {
+        let cache = cache(isa, &megaflows);
         let mut searcher = Searcher::new();
-        check(&megaflows, &packets, &answers(&mut searcher, &cache, &packets, 2), form.name());
+        check(&megaflows, &packets, &answers(&mut searcher, &cache, &packets, 2), isa.name());
         let first = searcher.counts();
         assert_eq!(first.packets, 2000);
-        check(&megaflows, &packets, &answers(&mut searcher, &cache, &packets, 40), form.name());
-        assert_eq!(searcher.counts().hits, 2 * first.hits, "{form} {isa}");
+        check(&megaflows, &packets, &answers(&mut searcher, &cache, &packets, 40), isa.name());
+        assert_eq!(searcher.counts().hits, 2 * first.hits, "{isa}");
     }
 }
 
@@ -89,8 +89,8 @@ fn subtables_are_ranked_by_hits() {
     let fields = [Field::InPort, Field::SrcPort, Field::Mark, Field::DstPort];
     let mut other = Flow::default();
     fields.iter().for_each(|field| other.set(*field, 1));
-    for form in Form::ALL {
-        let mut cache = Cache::new(form);
+    for isa in Isa::available() {
+        let mut cache = Cache::with(isa, 1);
         for (number, field) in (0..).zip(fields) {
             let flow = if field == Field::DstPort { flow } else { other };
             cache.insert(Match::new(flow, Mask::exact(field)), number);
@@ -101,8 +101,8 @@ fn subtables_are_ranked_by_hits() {
             assert_eq!(answers(searcher, &cache, &vec![flow; 640], 2), [3; 640]);
             searcher.counts().subtables - before
         };
-        assert!(traversed(&mut searcher) > 640, "{form}");
-        assert_eq!(traversed(&mut searcher), 640, "{form}");
+        assert!(traversed(&mut searcher) > 640, "{isa}");
+        assert_eq!(traversed(&mut searcher), 640, "{isa}");
     }
 }
 
@@ -112,7 +112,7 @@ fn subtables_are_ranked_by_hits() {
 fn colliding_hashes() {
     let mask = Mask::exact(Field::Ipv4Src) | Mask::exact(Field::Ipv4Dst);
     // The destination is found by trying: no key is known here, but that some destination has this is what a
-    // half of a product means. For the other forms the flows are ordinary ones.
+    // half of a product means.
     let destination = destination_without_product();
     let mut all = Vec::new();
     for source in 0..400u32 {
@@ -130,7 +130,7 @@ fn colliding_hashes() {
         })
         .collect();
     check_all(&all, &packets, 32);
-    let mut cache = cache(Form::Packed, Isa::detect(), &all);
+    let mut cache = cache(Isa::detect(), &all);
     for (number, megaflow) in (0..).zip(&all) {
         assert_eq!(cache.remove(megaflow), Some(number));
         let rest = answers(&mut Searcher::new(), &cache, &packets, 32);
@@ -152,15 +152,9 @@ fn destination_without_product() -> u32 {
 }
 
 #[test]
-#[should_panic(expected = "the form of the cache")]
-fn a_batch_of_another_form_is_refused() {
-    Searcher::new().search(&Cache::new(Form::Crc), &Batch::new(Form::Packed), &mut []);
-}
-
-#[test]
 #[should_panic(expected = "room in the batch")]
 fn a_full_batch_takes_no_more() {
-    let mut batch = Batch::new(Form::Packed);
+    let mut batch = Batch::new();
     (0..=Batch::MAX).for_each(|_| batch.push(&Flow::default()));
 }
 

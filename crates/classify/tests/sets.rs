@@ -1,6 +1,6 @@
-//! Sets of megaflows and packets, and the linear scan that all forms are compared with.
+//! Sets of megaflows and packets, and the linear scan that searches are compared with.
 
-use fibula_classify::{Batch, Cache, Field, Flow, Form, MISS, Mask, Match, Searcher};
+use fibula_classify::{Batch, Cache, Field, Flow, MISS, Mask, Match, Searcher};
 use fibula_simd::Isa;
 use fibula_testkit::Rng;
 
@@ -75,8 +75,8 @@ pub fn megaflows(random: &mut Rng, masks: usize, each: usize) -> Vec<Match> {
 }
 
 /// A cache of these megaflows, numbered by their places.
-pub fn cache(form: Form, isa: Isa, megaflows: &[Match]) -> Cache {
-    let mut cache = Cache::with(form, isa, 7);
+pub fn cache(isa: Isa, megaflows: &[Match]) -> Cache {
+    let mut cache = Cache::with(isa, 7);
     for (number, megaflow) in (0..).zip(megaflows) {
         assert_eq!(cache.insert(*megaflow, number), None);
     }
@@ -91,7 +91,7 @@ pub fn answers(
     packets: &[Flow],
     together: usize,
 ) -> Vec<u32> {
-    let mut batch = Batch::new(cache.form());
+    let mut batch = Batch::new();
     let mut all = Vec::new();
     for packets in packets.chunks(together) {
         batch.clear();
@@ -121,10 +121,4 @@ pub fn check(megaflows: &[Match], packets: &[Flow], answers: &[u32], what: &str)
             }
         }
     }
-}
-
-/// Every form on every instruction set that this machine has.
-pub fn forms() -> impl Iterator<Item = (Form, Isa)> {
-    let isas = Isa::available();
-    Form::ALL.into_iter().flat_map(move |form| isas.clone().into_iter().map(move |isa| (form, isa)))
 }

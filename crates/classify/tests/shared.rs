@@ -68,7 +68,7 @@ fn answers_were_right_at_some_time() {
                     (Arc::clone(&right), Arc::clone(&begun), Arc::clone(&over));
                 thread::spawn(move || {
                     let (mut rng, mut rounds, mut first) = (Rng::new(number), 0u64, 0);
-                    let mut batch = Batch::new(reader.classifier().form());
+                    let mut batch = Batch::new();
                     let mut seen = 0;
                     while first < last_step {
                         let size = 1 + rng.below(Batch::MAX as u64) as usize;
@@ -128,13 +128,13 @@ fn readers_share_what_they_learn() {
     let packets: Vec<Flow> = traffic(&set, 200, 6).iter().map(flow).collect();
     let shared = SharedClassifier::new(rules.clone(), &ClassifierOptions::default());
     let (mut first, mut second) = (shared.reader(), shared.reader());
-    let mut batch = Batch::new(shared.form());
+    let mut batch = Batch::new();
     packets.iter().for_each(|flow| batch.push(flow));
     let right: Vec<_> =
         packets.iter().map(|flow| rules.first_match(flow).map(|(id, _)| id)).collect();
     let mut found = vec![None; packets.len()];
     // It keeps the generation before the first megaflow from here on.
-    second.classify(1, &Batch::new(shared.form()), &mut []);
+    second.classify(1, &Batch::new(), &mut []);
     first.classify(1, &batch, &mut found);
     assert_eq!(found, right);
     assert_eq!(shared.counts().misses, packets.len() as u64);

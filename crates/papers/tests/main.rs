@@ -1,6 +1,7 @@
 //! The papers' experiments, on tiny tables.
 
 mod bloomfwd;
+mod forms;
 mod hpbf;
 mod planb;
 

@@ -12,15 +12,13 @@ pub use shared::{ClassifierReader, SharedClassifier};
 
 use crate::rules::Precedence;
 use crate::{
-    Batch, Cache, Flow, Form, Found, MISS, Match, NoNumber, Rule, RuleId, Rules, Searcher, SlowPath,
+    Batch, Cache, Flow, Found, MISS, Match, NoNumber, Rule, RuleId, Rules, Searcher, SlowPath,
 };
 
 /// Options of a [`Classifier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClassifierOptions {
-    /// The form of the cache.
-    pub form: Form,
     /// Maximum number of megaflows. When it is reached, a new megaflow replaces one without recent packets.
     pub megaflows: usize,
     /// Whether an exact-match cache is in front of the megaflows.
@@ -29,7 +27,7 @@ pub struct ClassifierOptions {
 
 impl Default for ClassifierOptions {
     fn default() -> Self {
-        Self { form: Form::default(), megaflows: 65_536, exact: false }
+        Self { megaflows: 65_536, exact: false }
     }
 }
 
@@ -55,12 +53,12 @@ pub struct ClassifierCounts {
 /// is classified. A `Classifier` has one owner; [`SharedClassifier`] is for several threads.
 ///
 /// ```
-/// use fibula_classify::{Action, Batch, Classifier, Field, Flow, Form, Rule, Rules};
+/// use fibula_classify::{Action, Batch, Classifier, Field, Flow, Rule, Rules};
 ///
 /// let mut rules = Rules::new();
 /// let all = rules.insert(Rule::new(Action::Drop)).unwrap();
 /// let mut classifier = Classifier::new(rules, &Default::default());
-/// let mut batch = Batch::new(Form::default());
+/// let mut batch = Batch::new();
 /// for port in 0..100 {
 ///     let mut flow = Flow::default();
 ///     flow.set(Field::DstPort, port);
@@ -90,7 +88,7 @@ impl Classifier {
         Self {
             slow: SlowPath::of(&rules),
             rules,
-            cache: Cache::new(options.form),
+            cache: Cache::new(),
             searcher: if options.exact { Searcher::with_exact() } else { Searcher::new() },
             megaflows: Megaflows::default(),
             most: options.megaflows.clamp(1, MISS as usize - 1),
@@ -108,11 +106,6 @@ impl Classifier {
     /// The slow path.
     pub fn slow_path(&self) -> &SlowPath {
         &self.slow
-    }
-
-    /// The form of batches.
-    pub fn form(&self) -> Form {
-        self.cache.form()
     }
 
     /// The counts.
@@ -140,7 +133,7 @@ impl Classifier {
     ///
     /// # Panics
     ///
-    /// If the number of answers differs from the number of packets, or the batch has another form.
+    /// If the number of answers differs from the number of packets.
     pub fn classify(&mut self, now: u64, batch: &Batch, found: &mut [Option<RuleId>]) {
         let mut missed = std::mem::take(&mut self.missed);
         let Self { cache, searcher, megaflows, .. } = self;

@@ -8,7 +8,7 @@ use super::cached::{Cached, Slots};
 use super::{ClassifierCounts, ClassifierOptions, Megaflow};
 use crate::rules::Precedence;
 use crate::sync::{Arc, Mutex, MutexGuard, RwLock};
-use crate::{Batch, Cache, Form, MISS, NoNumber, Reader, Rule, RuleId, Rules, SlowPath};
+use crate::{Batch, Cache, MISS, NoNumber, Reader, Rule, RuleId, Rules, SlowPath};
 
 /// A classifier for several threads, whose rules may change while they classify.
 ///
@@ -28,12 +28,12 @@ use crate::{Batch, Cache, Form, MISS, NoNumber, Reader, Rule, RuleId, Rules, Slo
 /// rules.
 ///
 /// ```
-/// use fibula_classify::{Action, Batch, Flow, Form, Rule, Rules, SharedClassifier};
+/// use fibula_classify::{Action, Batch, Flow, Rule, Rules, SharedClassifier};
 ///
 /// let shared = SharedClassifier::new(Rules::new(), &Default::default());
 /// let mut reader = shared.reader();
 /// let thread = std::thread::spawn(move || {
-///     let mut batch = Batch::new(Form::default());
+///     let mut batch = Batch::new();
 ///     batch.push(&Flow::default());
 ///     let mut found = [None];
 ///     while found == [None] {
@@ -58,7 +58,6 @@ struct Inner {
     slots: Arc<Slots>,
     /// What each reader counted. That of readers that went is added to the first.
     tallies: Mutex<Vec<Arc<Mutex<Tally>>>>,
-    form: Form,
     exact: bool,
 }
 
@@ -75,10 +74,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl SharedClassifier {
     /// Makes a classifier with these rules.
     pub fn new(rules: Rules, options: &ClassifierOptions) -> Self {
-        Self::with(rules, Cache::new(options.form), options)
+        Self::with(rules, Cache::new(), options)
     }
 
-    /// With an empty cache of the options' form.
+    /// With an empty cache.
     pub(crate) fn with(rules: Rules, cache: Cache, options: &ClassifierOptions) -> Self {
         let slots = Arc::new(Slots::new(options.megaflows.clamp(1, MISS as usize / 2)));
         let cached = Cached::new(cache, Arc::clone(&slots));
@@ -87,7 +86,6 @@ impl SharedClassifier {
             cached: Mutex::new(cached),
             slots,
             tallies: Mutex::default(),
-            form: options.form,
             exact: options.exact,
         };
         Self { inner: Arc::new(inner) }
@@ -111,11 +109,6 @@ impl SharedClassifier {
         }
         drop(tallies);
         ClassifierReader { shared: self.clone(), reader, tally, missed: Missed::default() }
-    }
-
-    /// The form of batches.
-    pub fn form(&self) -> Form {
-        self.inner.form
     }
 
     /// Calls the function with the rules, which cannot change during the call.
@@ -205,7 +198,7 @@ impl ClassifierReader {
     ///
     /// # Panics
     ///
-    /// If the number of answers differs from the number of packets, or the batch has another form.
+    /// If the number of answers differs from the number of packets.
     pub fn classify(&mut self, now: u64, batch: &Batch, found: &mut [Option<RuleId>]) {
         let Self { shared: SharedClassifier { inner }, reader, tally, missed } = self;
         let search = |batch: &Batch, numbers: &mut [u32]| reader.search(batch, numbers);

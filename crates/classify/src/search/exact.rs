@@ -2,10 +2,10 @@
 
 use fibula_simd::{Lanes, One};
 
+use crate::batch::bits;
 use crate::cache::Version;
 use crate::hash::mix;
-use crate::miniflow::bits;
-use crate::{Batch, Cache, Form, WORDS};
+use crate::{Batch, Cache, WORDS};
 
 /// Number of flows in an exact-match cache, the same as in Open vSwitch.
 pub const EXACT: usize = 8192;
@@ -53,7 +53,7 @@ impl Exact {
     /// batch has.
     #[inline(always)]
     pub(crate) fn hash(cache: &Cache, batch: &Batch, packet: usize) -> u32 {
-        let words = bits(stored(batch, packet).into());
+        let words = bits(batch.used.into());
         let sum = words.fold(One::new(0), |sum, word| {
             sum.add64(exact_product(One::new(batch.word(packet, word)), One::new(cache.keys[word])))
         });
@@ -92,19 +92,9 @@ pub(crate) fn exact_product<V: Lanes<Word = u64>>(word: V, key: V) -> V {
     word.xor(word.srl64(32)).mul64(key.or(key.longs(1)))
 }
 
-/// The words of a packet that may differ from 0.
-#[inline(always)]
-fn stored(batch: &Batch, packet: usize) -> u16 {
-    match batch.form() {
-        Form::Packed => batch.used,
-        _ => batch.miniflows[packet].bitmap(),
-    }
-}
-
 /// Whether the entry is the packet's.
 #[inline(always)]
 fn same(entry: &Entry, batch: &Batch, packet: usize) -> bool {
-    let stored = stored(batch, packet);
-    let words = bits(stored.into()).map(|word| batch.word(packet, word) ^ entry.words[word]);
-    entry.bitmap & !stored == 0 && words.fold(0, |differ, word| differ | word) == 0
+    let words = bits(batch.used.into()).map(|word| batch.word(packet, word) ^ entry.words[word]);
+    entry.bitmap & !batch.used == 0 && words.fold(0, |differ, word| differ | word) == 0
 }

@@ -1,13 +1,12 @@
-//! Searches: the order of the subtables, the exact-match cache, and the forms.
+//! Searches: the order of the subtables, the exact-match cache, and the search of a batch.
 
 mod exact;
 pub(crate) mod packed;
-pub(crate) mod rows;
 
 use std::collections::HashMap;
 
 use crate::cache::Version;
-use crate::{Batch, Cache, Form, MISS};
+use crate::{Batch, Cache, MISS};
 use exact::Exact;
 use packed::Plan;
 
@@ -25,8 +24,7 @@ pub(crate) struct Ranked {
     at: u32,
     /// Packets that had their megaflow there, of late.
     hits: u64,
-    /// By [`Form::Packed`] with packets in the lanes, of late: packets that were searched for there, and those
-    /// that its filter let pass.
+    /// With packets in the lanes, of late: packets that were searched for there, and those that its filter let pass.
     tried: u64,
     found: u64,
 }
@@ -76,9 +74,8 @@ impl Searcher {
     /// Searches for all packets of the batch, and writes the numbers of their megaflows, or [`MISS`].
     ///
     /// # Panics
-    /// If the batch has another form than the cache, or the number of results differs from the number of packets.
+    /// If the number of results differs from the number of packets.
     pub fn search(&mut self, cache: &Cache, batch: &Batch, numbers: &mut [u32]) {
-        assert_eq!(cache.form, batch.form(), "the form of the cache");
         assert_eq!(batch.len(), numbers.len(), "a number for each packet");
         self.follow(cache);
         numbers.fill(MISS);
@@ -89,15 +86,7 @@ impl Searcher {
             exact.follow(cache);
             search.exact = Some(exact);
         }
-        match cache.form {
-            Form::Murmur => cache.level.run(rows::Rows { search, hasher: rows::Murmur }),
-            Form::Crc => cache.level.run(rows::Rows { search, hasher: rows::Crc }),
-            Form::Gather => cache.level.run(rows::Rows { search, hasher: rows::Gather }),
-            Form::Transposed => {
-                cache.level.run(rows::Rows { search, hasher: rows::Transposed::default() })
-            }
-            Form::Packed => cache.level.run(packed::Packed { search, plan, scratch }),
-        }
+        cache.level.run(packed::Packed { search, plan, scratch });
     }
 
     /// Takes in what changed in the cache, and from time to time the hits.
@@ -129,7 +118,7 @@ impl Searcher {
             }
             is_new = true;
         }
-        if cache.form == Form::Packed && (is_new || self.version.filters != cache.version.filters) {
+        if is_new || self.version.filters != cache.version.filters {
             self.plan = Plan::new(cache, &self.order);
         }
         self.version = cache.version;

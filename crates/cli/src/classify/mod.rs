@@ -128,7 +128,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     options.megaflows = args.megaflows;
     let counts_only = args.summary || args.json;
     let mut hits = Hits {
-        batch: Batch::new(options.form),
+        batch: Batch::new(),
         classifier: Classifier::new(rules, &options),
         rows: Vec::new(),
         bytes: Vec::new(),

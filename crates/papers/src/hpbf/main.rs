@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use fibula_classify::steps::{Step, Visit, repeat};
-use fibula_classify::{Batch, Cache, Form, Searcher};
 use fibula_measure::{median, rounded};
+use fibula_papers::forms::steps::{Step, Visit, repeat};
+use fibula_papers::forms::{Batch, Cache, Form, Searcher};
 use fibula_papers::out::{Cell, Csv, Failure, note};
 use fibula_simd::Isa;
 use fibula_testkit::Rng;

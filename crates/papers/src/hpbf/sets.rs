@@ -2,8 +2,9 @@
 
 use std::hint::black_box;
 
-use fibula_classify::{Batch, Cache, Context, Field, Flow, Form, MISS, Mask, Match, Searcher};
+use fibula_classify::{Context, Field, Flow, MISS, Mask, Match};
 use fibula_packet::{Frame, LinkType};
+use fibula_papers::forms::{Batch, Cache, Form, Searcher};
 use fibula_simd::Isa;
 use fibula_testkit::Rng;
 

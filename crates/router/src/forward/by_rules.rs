@@ -36,7 +36,7 @@ pub struct ByRules {
 impl From<RuleSet> for ByRules {
     fn from(rules: RuleSet) -> Self {
         Self {
-            batch: Batch::new(rules.classifier.form()),
+            batch: Batch::new(),
             rules: Box::new(rules),
             mailbox: Arc::default(),
             packets: Vec::new(),
@@ -99,7 +99,7 @@ impl ByRules {
 impl Policy for ByRules {
     fn judge(&mut self, now: Instant, burst: &[Packet<'_>], verdicts: &mut [Verdict]) {
         if self.mailbox.take(&mut self.rules) {
-            self.batch = Batch::new(self.rules.classifier.form());
+            self.batch = Batch::new();
         }
         let began = *self.began.get_or_insert(now);
         let now = now.saturating_duration_since(began).as_millis() as u64;

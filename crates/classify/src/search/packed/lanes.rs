@@ -67,7 +67,7 @@ fn hash<S: Simd, const U: usize>(
     }
 }
 
-/// The hashes alone, again and again: what [`steps`](crate::steps) measures.
+/// The hashes alone, again and again: what [`repeat_hashes`](crate::repeat_hashes) measures.
 pub(crate) struct Hashes<'a> {
     pub(crate) cache: &'a Cache,
     pub(crate) batch: &'a Batch,

@@ -1,4 +1,4 @@
-//! Our form: packets in the lanes of a vector while there are many, subtables when few are left.
+//! The search: packets in the lanes of a vector while there are many, subtables when few are left.
 
 mod groups;
 mod lanes;
@@ -51,7 +51,7 @@ impl Default for Scratch {
     }
 }
 
-/// The search of this form.
+/// The search of a batch.
 pub(crate) struct Packed<'a> {
     pub(crate) search: Search<'a>,
     pub(crate) plan: &'a Plan,

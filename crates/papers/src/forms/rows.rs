@@ -1,19 +1,18 @@
 //! The forms of Open vSwitch and of the paper: packets one by one, except for their hashes.
 
+use fibula_classify::WORDS;
 use fibula_simd::{Kernel, Lanes, Simd};
 
-use super::{Exact, Search};
-use crate::WORDS;
-use crate::batch::{BURST, PAIRS};
-use crate::hash::{self, Hashed};
-use crate::miniflow::{Miniflow, bits, place};
-use crate::subtable::{Subtable, Words};
+use super::batch::{BURST, PAIRS, Rows};
+use super::hash;
+use super::miniflow::{Miniflow, bits, place};
+use super::table::{Table, Words};
 
 /// Packets up to which they are hashed one by one: the paper's number.
 const THRESHOLD: u32 = 8;
 
 /// How the packets of a burst are hashed.
-pub(crate) trait Hasher {
+pub(super) trait Hasher {
     /// Before a burst.
     #[inline(always)]
     fn begin(&mut self, _miniflows: &[Miniflow]) {}
@@ -24,26 +23,26 @@ pub(crate) trait Hasher {
 
 /// Up to 32 packets of a batch.
 #[derive(Clone, Copy)]
-pub(crate) struct Burst<'a> {
-    pub(crate) miniflows: &'a [Miniflow],
-    pub(crate) pairs: &'a [u32],
-    pub(crate) halves: &'a [u32],
+pub(super) struct Burst<'a> {
+    pub(super) miniflows: &'a [Miniflow],
+    pub(super) pairs: &'a [u32],
+    pub(super) halves: &'a [u32],
     /// A bit for each packet that is still searched for.
-    pub(crate) live: u32,
+    pub(super) live: u32,
 }
 
 /// Packet by packet, MurmurHash3.
 #[derive(Clone, Copy)]
-pub(crate) struct Murmur;
+pub(super) struct Murmur;
 /// Packet by packet, CRC32C.
 #[derive(Clone, Copy)]
-pub(crate) struct Crc;
+pub(super) struct Crc;
 /// A vector of packets, their words gathered from the miniflows.
 #[derive(Clone, Copy)]
-pub(crate) struct Gather;
+pub(super) struct Gather;
 /// The paper's form.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Transposed {
+pub(super) struct Transposed {
     /// The bitmap that most packets of the burst have.
     majority: u16,
     /// The packets with another.
@@ -155,93 +154,89 @@ impl Hasher for Transposed {
     }
 }
 
-/// The search of these forms.
-pub(crate) struct Rows<'a, H> {
-    pub(crate) search: Search<'a>,
-    pub(crate) hasher: H,
+/// A subtable in the order of search.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ranked {
+    /// Its place in the cache.
+    pub(super) at: usize,
+    /// The recent packets with a megaflow in it.
+    pub(super) hits: u64,
 }
 
-impl<H: Hasher> Kernel for Rows<'_, H> {
-    type Output = ();
+/// The search of these forms, and what it counts.
+pub(super) struct Search<'a, H> {
+    pub(super) tables: &'a [Table],
+    pub(super) batch: &'a Rows,
+    pub(super) numbers: &'a mut [u32],
+    pub(super) order: &'a mut [Ranked],
+    pub(super) hasher: H,
+}
+
+impl<'a> Burst<'a> {
+    /// The packets of a batch from `first` on.
+    #[inline(always)]
+    pub(super) fn of(batch: &'a Rows, first: usize, live: u32) -> Self {
+        let len = (batch.miniflows.len() - first).min(BURST);
+        Self {
+            miniflows: &batch.miniflows[first..first + len],
+            pairs: batch.pairs.get(first * PAIRS..(first + BURST) * PAIRS).unwrap_or_default(),
+            halves: batch.halves.get(first * 2 * WORDS..).unwrap_or_default(),
+            live,
+        }
+    }
+}
+
+impl<H: Hasher> Kernel for Search<'_, H> {
+    /// Packets with a megaflow, and lookups in subtables.
+    type Output = (u64, u64);
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { mut search, mut hasher } = self;
-        let batch = search.batch;
-        for (i, miniflows) in batch.miniflows.chunks(BURST).enumerate() {
-            let first = i * BURST;
-            let mut whole = [0; BURST];
-            let mut live = u32::MAX >> (BURST - miniflows.len());
-            if let Some(exact) = search.exact.as_deref_mut() {
-                for packet in bits(live) {
-                    whole[packet] = Exact::hash(search.cache, batch, first + packet);
-                    if let Some(number) = exact.find(batch, first + packet, whole[packet]) {
-                        search.numbers[first + packet] = number;
-                        live &= !(1 << packet);
-                    }
-                }
-                search.counts.exact_hits += miniflows.len() as u64 - u64::from(live.count_ones());
-            }
-            hasher.begin(miniflows);
-            let burst = Burst {
-                miniflows,
-                pairs: batch.pairs.get(first * PAIRS..(first + BURST) * PAIRS).unwrap_or_default(),
-                halves: batch.halves.get(first * 2 * WORDS..).unwrap_or_default(),
-                live,
-            };
-            let left = tables(simd, &mut search, &hasher, burst, first);
-            if let Some(exact) = search.exact.as_deref_mut() {
-                for packet in bits(live & !left) {
-                    let number = search.numbers[first + packet];
-                    exact.insert(batch, first + packet, whole[packet], number);
-                }
-            }
+    fn run<S: Simd>(mut self, simd: S) -> (u64, u64) {
+        let mut counts = (0, 0);
+        for first in (0..self.batch.miniflows.len()).step_by(BURST) {
+            let mut burst = Burst::of(self.batch, first, 0);
+            burst.live = u32::MAX >> (BURST - burst.miniflows.len());
+            self.hasher.begin(burst.miniflows);
+            let (hits, tried) = self.burst(simd, burst, first);
+            counts = (counts.0 + hits, counts.1 + tried);
         }
+        counts
     }
 }
 
-/// Searches for a burst in one subtable after the other: the packets that are left.
-#[inline(always)]
-fn tables<S: Simd>(
-    simd: S,
-    search: &mut Search<'_>,
-    hasher: &impl Hasher,
-    burst: Burst<'_>,
-    first: usize,
-) -> u32 {
-    let mut live = burst.live;
-    let mut hashes = [0; BURST];
-    for rank in search.order.iter_mut() {
-        if live == 0 {
-            break;
-        }
-        let Some(table) = search.cache.subtables.get(rank.at as usize) else { continue };
-        let tried = u64::from(live.count_ones());
-        hasher.hash(simd, &table.words, Burst { live, ..burst }, &mut hashes);
-        for packet in bits(live) {
-            let hashed = Hashed::of_word(hashes[packet]);
-            if let Some(number) = find(simd, table, hashed, &burst.miniflows[packet]) {
-                search.numbers[first + packet] = number;
-                live &= !(1 << packet);
+impl<H: Hasher> Search<'_, H> {
+    /// Searches for a burst in one subtable after the other, as long as packets are left.
+    #[inline(always)]
+    fn burst<S: Simd>(&mut self, simd: S, burst: Burst<'_>, first: usize) -> (u64, u64) {
+        let mut live = burst.live;
+        let mut hashes = [0; BURST];
+        let mut counts = (0, 0);
+        for rank in self.order.iter_mut() {
+            if live == 0 {
+                break;
             }
+            let Some(table) = self.tables.get(rank.at) else { continue };
+            let tried = u64::from(live.count_ones());
+            self.hasher.hash(simd, &table.words, Burst { live, ..burst }, &mut hashes);
+            for packet in bits(live) {
+                let found = find(simd, table, hashes[packet], &burst.miniflows[packet]);
+                if let Some(number) = found {
+                    self.numbers[first + packet] = number;
+                    live &= !(1 << packet);
+                }
+            }
+            let hits = tried - u64::from(live.count_ones());
+            rank.hits += hits;
+            counts = (counts.0 + hits, counts.1 + tried);
         }
-        let hits = tried - u64::from(live.count_ones());
-        rank.hits += hits;
-        search.counts.hits += hits;
-        search.counts.subtables += tried;
+        counts
     }
-    live
 }
 
 /// The megaflow of a packet in a subtable.
 #[inline(always)]
-pub(crate) fn find<S: Simd>(
-    simd: S,
-    table: &Subtable,
-    hashed: Hashed,
-    miniflow: &Miniflow,
-) -> Option<u32> {
-    table.find(simd, hashed, |record| {
+pub(super) fn find<S: Simd>(simd: S, table: &Table, hash: u32, miniflow: &Miniflow) -> Option<u32> {
+    table.find(simd, hash, |record| {
         let words = table.words.iter().zip(record);
         words.fold(0, |differ, ((at, mask), word)| differ | word ^ miniflow.get(at) & mask) == 0
     })

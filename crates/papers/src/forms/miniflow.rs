@@ -1,8 +1,7 @@
 //! Flows without the words that are zero.
 
+use fibula_classify::{Context, Flow, WORDS, words};
 use fibula_packet::Frame;
-
-use crate::{Context, Flow, WORDS, extract};
 
 /// A flow in the layout of Open vSwitch: a bitmap of the words that may differ from zero, and these words. A TCP
 /// packet over IPv4 has 6 of 13 words.
@@ -29,13 +28,13 @@ impl Miniflow {
     #[inline]
     pub fn extract(frame: &Frame<'_>, context: &Context) -> Self {
         let mut miniflow = Self::default();
-        extract::words(frame, context, |word, value| miniflow.push(word, value));
+        words(frame, context, |word, value| miniflow.push(word, value));
         miniflow
     }
 
     /// Appends a word; they come in ascending order.
     #[inline(always)]
-    pub(crate) fn push(&mut self, word: usize, value: u64) {
+    pub(super) fn push(&mut self, word: usize, value: u64) {
         debug_assert!(u32::from(self.bitmap) < 1 << word, "words in ascending order");
         if let Some(to) = self.values.get_mut(usize::from(self.len)) {
             *to = value;
@@ -68,13 +67,13 @@ impl Miniflow {
 
 /// The place of a word among the values.
 #[inline(always)]
-pub(crate) fn place(bitmap: u16, word: usize) -> usize {
+pub(super) fn place(bitmap: u16, word: usize) -> usize {
     (u32::from(bitmap) & ((1 << word) - 1)).count_ones() as usize
 }
 
 /// The numbers of the bits that are set.
 #[inline(always)]
-pub(crate) fn bits(mut bitmap: u32) -> impl Iterator<Item = usize> {
+pub(super) fn bits(mut bitmap: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = (bitmap != 0).then(|| bitmap.trailing_zeros() as usize);
         bitmap &= bitmap.wrapping_sub(1);
