@@ -74,7 +74,7 @@ impl<'a, E: Entry> BlockSearch<'a, E> {
 
 /// Lookups of a row.
 const ROW: usize = 16;
-/// Lookups whose entries are prefetched together before they are gathered (the numbers are in docs/adr/0005-runmap.md).
+/// Lookups whose entries are prefetched together before they are gathered (numbers: docs/engines/runmap-notes.md).
 const STAGE: usize = 64;
 
 /// Looks up the whole stages of a batch by gathers; returns how many addresses these are: none without AVX-512, and none if there are

@@ -9,7 +9,7 @@ use super::lookup::One;
 use super::word::{BASE, LOW, SHIFT_AT, WIDTH_AT, WIDTH_STEP};
 use crate::common::{Long, hop};
 
-// The shape of batches, and the reasons (the numbers are in docs/adr/0019-matchline.md):
+// The shape of batches, and the reasons (the numbers are in docs/engines/matchline-notes.md):
 //
 // - A block executes each stage for all of its rows of 16 lookups before the next one: root, tables, lines. There are no lists, and
 //   lookups do not leave: one that is answered keeps its word, and searches a line that is always in the first-level cache.

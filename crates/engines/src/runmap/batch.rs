@@ -8,7 +8,7 @@ use super::{Tables, trains};
 use crate::common::hop as hop_of;
 
 // The shape of the loop, and the alternatives that were measured (Zen 4, 3.65 GHz, 900,000 prefixes,
-// 256 hops, 16-bit values, 3.8 MiB, Mlps for RND / PFX / ZIPF; `docs/adr/0005-runmap.md` has more):
+// 256 hops, 16-bit values, 3.8 MiB, Mlps for RND / PFX / ZIPF; `docs/engines/runmap-notes.md` has more):
 //
 // - Stages of 64 lookups: first all root words and prefetches of records, then all records: 470 / 418 / 477.
 //   A stage of prefetches followed by one of arithmetic: each leaves half of the core idle.

@@ -1,6 +1,6 @@
 //! Batches in which addresses stand several times in succession, as those of a flow's packets do. Each such train is looked up once.
 //! On a Zen 4 this is 1.5 to 2 times as fast if trains have 16 addresses, and 1.4 times if they have 8 on average, of any length
-//! (`docs/adr/0005-runmap.md`). It has no branch that depends on the lengths: mispredicted, those would cost more than the lookups.
+//! (`docs/engines/runmap-notes.md`). It has no branch that depends on the lengths: mispredicted, those would cost more than the lookups.
 //! Plain code and AVX2 gain nothing and do without.
 
 use fibula_simd::{Kernel, Level, Row, Simd, byte_marks, prefetch_read_l2};

@@ -9,7 +9,7 @@ use super::steps::{code_places, code_words, places, shorten, unit_and_key};
 use super::word::RECORD;
 use super::{LEVELS, ROOT_BITS, Tables};
 
-// Batches, and the reasons for their shape (the numbers are in docs/adr/0006-wideleaf.md):
+// Batches, and the reasons for their shape (the numbers are in docs/engines/wideleaf-notes.md):
 //
 // - A block executes each stage for all of its rows before the next one, so that the cache misses of lookups overlap: root, three
 //   tables, then records and codes. The number of rows is a constant, so the words and keys of a block are in registers

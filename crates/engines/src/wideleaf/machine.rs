@@ -8,7 +8,7 @@ use super::lookup::Few;
 use super::record::Codes;
 use super::{Tables, Variant};
 
-// The two choices of a `Variant`, and what they depend on (the numbers are in docs/adr/0006-wideleaf.md):
+// The two choices of a `Variant`, and what they depend on (the numbers are in docs/engines/wideleaf-notes.md):
 //
 // - The instruction that gathers sixteen words takes an Intel core (family 6) less time than sixteen loads, a Zen 4 more.
 //   AVX2's gathers, of eight words, do not gain anywhere.
