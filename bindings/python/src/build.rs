@@ -52,7 +52,7 @@ pub type Layer<'py> = (Option<String>, Vec<Given<'py>>);
 
 /// What happened on the way: a line for each thing that is worth one.
 #[derive(Default)]
-pub struct Report {
+pub struct BuildReport {
     pub damaged: u64,
     pub damage: Vec<String>,
     /// Name, format, records, routes, damaged.
@@ -61,7 +61,7 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-impl Watch for Report {
+impl Watch for BuildReport {
     fn progress(&mut self, _: &str, _: ReadProgress) {}
 
     fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]) {
@@ -84,9 +84,9 @@ pub fn build(
     layers: &[Layer<'_>],
     building: &Building,
     output: Option<&Path>,
-) -> PyResult<(Opened<Fib>, Report)> {
+) -> PyResult<(Opened<Fib>, BuildReport)> {
     let settings = settings(building)?;
-    let mut report = Report::default();
+    let mut report = BuildReport::default();
     let mut tables = Vec::new();
     for (name, sources) in layers {
         tables.push((name.as_deref(), merged(py, sources, &settings, &mut report)?));
@@ -124,7 +124,7 @@ fn merged(
     py: Python<'_>,
     sources: &[Given<'_>],
     settings: &Settings,
-    report: &mut Report,
+    report: &mut BuildReport,
 ) -> PyResult<Table> {
     let mut merge = Merge::new(settings.clone());
     for source in sources {

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::error::{FibulaError, SourceError};
 use crate::opened::Opened;
 use crate::result::{PyColumns, concat};
-use crate::table::{Asked, PyTable};
+use crate::table::{AddOptions, PyTable};
 use crate::{address, build, bulk, column, error, records};
 
 /// The open tables of several dates.
@@ -94,7 +94,7 @@ impl PyDatedTable {
         column: &Bound<'_, PyAny>,
         times: &Bound<'_, PyAny>,
         time_format: &str,
-        asked: Asked,
+        asked: AddOptions,
     ) -> PyResult<PyColumns> {
         let chunks: Vec<ArrayRef> = column::read(column)?;
         // One array, so that it can be cut as the addresses are.

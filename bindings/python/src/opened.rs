@@ -9,7 +9,7 @@ use fibula_fib::TimeFormat;
 
 /// The options by which prepared annotators are kept.
 #[derive(PartialEq)]
-struct Asked {
+struct AnnotatorKey {
     add: Vec<String>,
     plain: bool,
     binary: bool,
@@ -24,7 +24,7 @@ const KEPT: usize = 16;
 /// An open table.
 pub struct Opened<T> {
     pub fib: T,
-    annotators: Mutex<Vec<(Asked, Arc<ColumnAnnotator>)>>,
+    annotators: Mutex<Vec<(AnnotatorKey, Arc<ColumnAnnotator>)>>,
 }
 
 impl<T: LookupTable + Clone + 'static> Opened<T> {
@@ -37,7 +37,7 @@ impl<T: LookupTable + Clone + 'static> Opened<T> {
         &self,
         options: &AnnotateOptions,
     ) -> Result<Arc<ColumnAnnotator>, AnnotateError> {
-        let asked = Asked {
+        let asked = AnnotatorKey {
             add: options.add.clone(),
             plain: options.text == TextForm::Plain,
             binary: options.prefix == PrefixForm::Binary,

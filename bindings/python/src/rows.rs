@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString};
 
 use crate::address;
-use crate::build::{Report, failed};
+use crate::build::{BuildReport, failed};
 use crate::error::{ColumnError, SourceError};
 
 /// Prefixes, or the first and last addresses of ranges, and for each column a value for each of them.
@@ -33,14 +33,14 @@ enum Key {
 
 /// What a column holds.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum ValueKind {
     Int,
     /// `true` and `false`, which tables keep as text with a type.
     Bool,
     Str,
 }
 
-impl Kind {
+impl ValueKind {
     fn of(values: &Bound<'_, PyList>) -> Self {
         let mut bools = false;
         for value in values.iter().filter(|value| !value.is_none()) {
@@ -55,12 +55,18 @@ impl Kind {
 
 impl Rows<'_> {
     /// Adds the rows to what is merged.
-    pub fn add(&self, merge: &mut Merge, settings: &Settings, report: &mut Report) -> PyResult<()> {
-        let kinds: Vec<Kind> = self.columns.iter().map(|(_, values)| Kind::of(values)).collect();
+    pub fn add(
+        &self,
+        merge: &mut Merge,
+        settings: &Settings,
+        report: &mut BuildReport,
+    ) -> PyResult<()> {
+        let kinds: Vec<ValueKind> =
+            self.columns.iter().map(|(_, values)| ValueKind::of(values)).collect();
         let names = || self.columns.iter().map(|(name, _)| name.clone()).zip(&kinds);
-        let stored = |kind| if kind == Kind::Int { ColumnKind::Int } else { ColumnKind::Str };
+        let stored = |kind| if kind == ValueKind::Int { ColumnKind::Int } else { ColumnKind::Str };
         let columns: Vec<_> = names().map(|(name, &kind)| (name, stored(kind))).collect();
-        let bools = names().filter(|(_, kind)| **kind == Kind::Bool);
+        let bools = names().filter(|(_, kind)| **kind == ValueKind::Bool);
         let types: Vec<_> = bools.map(|(name, _)| (name, ScalarType::Bool)).collect();
         let builder = merge.builder();
         builder.types_of_next(&types);
@@ -131,7 +137,7 @@ impl Rows<'_> {
 
 fn value<'a>(
     name: &str,
-    kind: Kind,
+    kind: ValueKind,
     row: usize,
     item: &'a Bound<'_, PyAny>,
 ) -> PyResult<Value<'a>> {
@@ -144,7 +150,7 @@ fn value<'a>(
     }
     match item.cast::<PyBool>() {
         Ok(is) => return Ok(Value::Str(if is.is_true() { "true" } else { "false" })),
-        Err(_) if kind == Kind::Bool => {
+        Err(_) if kind == ValueKind::Bool => {
             return Err(ColumnError::new_err(format!(
                 "column {name:?}, row {row}: {} in a column that also has True or False: make all of them bool, \
                  int or str",

@@ -27,7 +27,7 @@ pub struct PyTable {
 /// How columns are added.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub struct Asked {
+pub struct AddOptions {
     add: Vec<String>,
     defaults: Vec<(String, String)>,
     strict: bool,
@@ -38,7 +38,7 @@ pub struct Asked {
     threads: Option<usize>,
 }
 
-impl Asked {
+impl AddOptions {
     pub fn options(&self) -> AnnotateOptions {
         let mut options = AnnotateOptions::default();
         options.add = self.add.clone();
@@ -249,7 +249,7 @@ impl PyTable {
         py: Python<'_>,
         name: Option<&str>,
         column: &Bound<'_, PyAny>,
-        asked: Asked,
+        asked: AddOptions,
     ) -> PyResult<PyColumns> {
         let chunks: Vec<ArrayRef> = column::read(column)?;
         let added = py.detach(|| {

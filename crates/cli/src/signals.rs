@@ -1,7 +1,7 @@
 //! Signals: what ends a command early, and what a server or a router is notified of.
 
 #[cfg(unix)]
-use fibula_daemon::{Handle, Notice};
+use fibula_daemon::{DaemonHandle, Notice};
 
 #[cfg(unix)]
 use crate::failure::Failure;
@@ -57,7 +57,7 @@ pub fn listen(reloads: bool) -> Result<Listening, Failure> {
 #[cfg(unix)]
 impl Listening {
     /// Notifies `handle` of signals, on a thread that ends with the process: HUP reloads, the others stop.
-    pub fn notify(mut self, handle: Handle) -> Result<(), Failure> {
+    pub fn notify(mut self, handle: DaemonHandle) -> Result<(), Failure> {
         let run = move || {
             for signal in self.0.forever() {
                 if signal == signal_hook::consts::SIGHUP {

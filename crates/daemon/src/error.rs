@@ -6,7 +6,7 @@ use std::io;
 
 use fibula_feeds::FeedError;
 #[cfg(unix)]
-use fibula_feeds::net::SourceError;
+use fibula_feeds::net::FeedSourceError;
 use fibula_fib::FibError;
 use fibula_rib::{LiveError, SnapshotError};
 use fibula_server::ServerError;
@@ -27,10 +27,10 @@ pub enum DaemonError {
     Table(Box<dyn Error + Send + Sync>),
     /// A source cannot be run.
     #[cfg(unix)]
-    Source(SourceError),
+    Source(FeedSourceError),
     /// The sources could not be replaced; the reasons, one for each source.
     #[cfg(unix)]
-    Refused(Vec<SourceError>),
+    Refused(Vec<FeedSourceError>),
     /// The feeds ended with an error.
     Feed(FeedError),
     /// The server cannot answer.
@@ -152,7 +152,7 @@ from_errors!(
 );
 
 #[cfg(unix)]
-from_errors!(SourceError => Source);
+from_errors!(FeedSourceError => Source);
 
 impl From<Problem> for DaemonError {
     fn from(problem: Problem) -> Self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use fibula_feeds::net::{Happened, Hub, Report, speaking};
+use fibula_feeds::net::{Hub, SourceEvent, SourceReport, speaking};
 use fibula_feeds::{Board, Checkpoints, Clock, Event, FeedError, LiveFeed, Positions, SystemClock};
 use fibula_rib::{Live, Peer};
 use tracing::{debug, info, warn};
@@ -19,7 +19,7 @@ pub struct Opened {
 
 /// The feeds, while their thread runs. Dropping it stops them.
 pub struct Feeds {
-    handle: fibula_feeds::net::Handle,
+    handle: fibula_feeds::net::HubHandle,
     thread: Option<JoinHandle<Result<u64, FeedError>>>,
 }
 
@@ -63,7 +63,7 @@ impl Opened {
 
 impl Feeds {
     /// Changes the sources while they run.
-    pub fn handle(&self) -> fibula_feeds::net::Handle {
+    pub fn handle(&self) -> fibula_feeds::net::HubHandle {
         self.handle.clone()
     }
 
@@ -110,16 +110,16 @@ fn feed(
 }
 
 /// One line an event.
-fn log(report: Report) {
+fn log(report: SourceReport) {
     let source = &*report.source;
     match &report.what {
-        Happened::Listening { address } => info!(source, %address, "{report}"),
-        Happened::Connected
-        | Happened::Closed { .. }
-        | Happened::Taken { .. }
-        | Happened::Ended
-        | Happened::Said(Event::Established { .. }) => info!(source, "{report}"),
-        Happened::Said(Event::Swept { .. }) => debug!(source, "{report}"),
+        SourceEvent::Listening { address } => info!(source, %address, "{report}"),
+        SourceEvent::Connected
+        | SourceEvent::Closed { .. }
+        | SourceEvent::Taken { .. }
+        | SourceEvent::Ended
+        | SourceEvent::Protocol(Event::Established { .. }) => info!(source, "{report}"),
+        SourceEvent::Protocol(Event::Swept { .. }) => debug!(source, "{report}"),
         _ => warn!(source, "{report}"),
     }
 }

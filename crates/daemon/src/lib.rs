@@ -44,7 +44,7 @@ pub mod systemd;
 
 pub use error::DaemonError;
 #[cfg(unix)]
-pub use notice::{Handle, Notice};
+pub use notice::{DaemonHandle, Notice};
 #[cfg(target_os = "linux")]
 pub use route::{Route, RouteOptions};
 #[cfg(unix)]

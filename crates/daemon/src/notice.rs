@@ -14,9 +14,9 @@ pub enum Notice {
 
 /// Notifies a running value from another thread. Clones are for the same value.
 #[derive(Clone)]
-pub struct Handle(Arc<dyn Fn(Notice) + Send + Sync>);
+pub struct DaemonHandle(Arc<dyn Fn(Notice) + Send + Sync>);
 
-impl Handle {
+impl DaemonHandle {
     pub(crate) fn new(obey: impl Fn(Notice) + Send + Sync + 'static) -> Self {
         Self(Arc::new(obey))
     }
@@ -27,8 +27,8 @@ impl Handle {
     }
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for DaemonHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").finish_non_exhaustive()
+        f.debug_struct("DaemonHandle").finish_non_exhaustive()
     }
 }

@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 use crate::config::{ConfigError, Http, ServeConfig};
 use crate::feeds::{self, Feeds};
 use crate::secret::first_line;
-use crate::{DaemonError, Handle, Notice, live, sources};
+use crate::{DaemonError, DaemonHandle, Notice, live, sources};
 
 /// Reads the configuration again.
 type Reread = dyn Fn() -> Result<ServeConfig, ConfigError> + Send + Sync;
@@ -63,7 +63,7 @@ struct Shared {
     /// The configuration of the start.
     config: ServeConfig,
     reread: Option<Box<Reread>>,
-    feeds: fibula_feeds::net::Handle,
+    feeds: fibula_feeds::net::HubHandle,
     end: Mutex<Sender<()>>,
 }
 
@@ -137,9 +137,9 @@ impl Serve {
     }
 
     /// Notifies the server from another thread.
-    pub fn handle(&self) -> Handle {
+    pub fn handle(&self) -> DaemonHandle {
         let shared = Arc::clone(&self.shared);
-        Handle::new(move |notice| shared.obey(notice))
+        DaemonHandle::new(move |notice| shared.obey(notice))
     }
 
     /// Notifies the server.

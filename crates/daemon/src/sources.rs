@@ -7,15 +7,17 @@ use fibula_core::AnyPrefix;
 use fibula_feeds::bgp::{BgpSession, Neighbour as Session4};
 #[cfg(target_os = "linux")]
 use fibula_feeds::kernel::KernelOptions;
-use fibula_feeds::net::{Endpoint, Folder, Listen, Retry, Source as Fed, Speaker, Who};
+use fibula_feeds::net::{
+    Endpoint, FeedSource, Folder, Listen, ProtocolFactory, Retry, SessionContext,
+};
 use fibula_feeds::{Protocol, Session, SessionOptions};
 use fibula_ingest::bgp::BgpOptions;
 use fibula_ingest::{Decoder, bmp::BmpDecoder, fpm::FpmDecoder, mrt::MrtDecoder, ris::RisDecoder};
 use fibula_rib::Peer;
 
 use crate::config::{
-    Bgp, ConfigError, Kernel, Mrt, Neighbour, Problem, Ris, ServeConfig, Source, SourceConfig,
-    SourceProblem, Stream,
+    Bgp, ConfigError, ConfiguredSource, Kernel, Mrt, Neighbour, Problem, Ris, ServeConfig,
+    SourceConfig, SourceProblem, Stream,
 };
 use crate::secret::first_line;
 
@@ -26,12 +28,12 @@ const SETTLE: Duration = Duration::from_secs(10);
 pub fn all(
     config: &ServeConfig,
     after: impl Fn(&str) -> Option<String>,
-) -> Result<Vec<Fed>, ConfigError> {
+) -> Result<Vec<FeedSource>, ConfigError> {
     let bgp = BgpOptions { as_path: true, communities: config.tables.communities };
-    let make = |source: Source| {
+    let make = |source: ConfiguredSource| {
         let given =
             Given { settings: format!("{source:?} {bgp:?}"), table: source.table.clone(), bgp };
-        let Source { name, table, config: of } = source;
+        let ConfiguredSource { name, table, config: of } = source;
         let kind = of.kind();
         let endpoint = match of {
             SourceConfig::Fpm(stream) => {
@@ -53,7 +55,7 @@ pub fn all(
                 table: table.clone(),
             }),
         };
-        Ok(Fed { name, kind, table, endpoint })
+        Ok(FeedSource { name, kind, table, endpoint })
     };
     config.sources().into_iter().map(make).collect()
 }
@@ -96,15 +98,15 @@ impl Given {
         self,
         options: SessionOptions,
         decoder: impl Fn() -> Box<dyn Decoder> + Clone + Send + Sync + 'static,
-    ) -> Speaker {
+    ) -> ProtocolFactory {
         let Self { settings, table, .. } = self;
-        let protocol = move |who: Who| {
+        let protocol = move |who: SessionContext| {
             let peer = Peer { source: Some(who.name), ..Peer::new(who.remote, 0) };
             let options = SessionOptions { peer, table: table.clone(), ..options.clone() };
             let session = Session::new(decoder.clone(), options).with_events(who.events);
             Box::new(session) as Box<dyn Protocol>
         };
-        Speaker { settings, protocol: Arc::new(protocol) }
+        ProtocolFactory { settings, protocol: Arc::new(protocol) }
     }
 
     /// BGP sessions of neighbours, each with its own settings.
@@ -131,11 +133,11 @@ impl Given {
             })?;
             // A password that changes is another session.
             let settings = format!("{session:?} {password:?}");
-            let protocol = move |who: Who| {
+            let protocol = move |who: SessionContext| {
                 let session = Session4 { source: Some(who.name), ..session.clone() };
                 Box::new(BgpSession::new(session).with_events(who.events)) as Box<dyn Protocol>
             };
-            speakers.push((host, Speaker { settings, protocol: Arc::new(protocol) }));
+            speakers.push((host, ProtocolFactory { settings, protocol: Arc::new(protocol) }));
         }
         Ok(Endpoint::Listen(Listen {
             address: of.listen,

@@ -6,9 +6,9 @@ use fibula_core::{Addr, Attributes, Change, Routes, Update, Value};
 use fibula_ingest::{Damage, ReadOptions, ReadReport, SourceSpec};
 use fibula_rib::{Columns, Table};
 
+use crate::column_map::ColumnMap;
 use crate::listen::NOBODY;
-use crate::places::Places;
-use crate::told::{Peers, Told};
+use crate::peer_mapper::{PeerMapper, Peers};
 use crate::{Event, FeedError, Listener};
 
 /// Maximum number of damage descriptions in a [`FileReport`].
@@ -41,7 +41,7 @@ pub fn file(
             kept.push(damage);
         }
     };
-    let mut told = Told {
+    let mut told = PeerMapper {
         to,
         peers: &mut peers,
         is_resync: false,
@@ -63,7 +63,7 @@ pub fn file(
 /// Errors of the listener.
 pub fn table(table: &Table, to: &mut dyn Listener) -> Result<(), FeedError> {
     let peer = to.peer(&NOBODY);
-    let places = Places::of(table.columns.names(), to);
+    let places = ColumnMap::of(table.columns.names(), to);
     family(&table.v4, &table.columns, (peer, &places), to)?;
     family(&table.v6, &table.columns, (peer, &places), to)
 }
@@ -71,7 +71,7 @@ pub fn table(table: &Table, to: &mut dyn Listener) -> Result<(), FeedError> {
 fn family<A: Addr>(
     routes: &Routes<A>,
     columns: &Columns,
-    (peer, places): (u32, &Places),
+    (peer, places): (u32, &ColumnMap),
     to: &mut dyn Listener,
 ) -> Result<(), FeedError> {
     let mut values = Vec::new();

@@ -67,6 +67,7 @@ pub mod bgp;
 mod board;
 mod checkpoints;
 mod churn;
+mod column_map;
 mod error;
 mod event;
 mod file;
@@ -78,11 +79,10 @@ mod live;
 #[cfg(unix)]
 pub mod net;
 mod pace;
-mod places;
+mod peer_mapper;
 mod positions;
 mod protocol;
 mod session;
-mod told;
 
 pub use board::{Board, SourceStatus};
 pub use checkpoints::Checkpoints;
@@ -95,7 +95,7 @@ pub use listen::{Listener, PathCounts, prefixes};
 pub use live::LiveFeed;
 pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};
 pub use positions::Positions;
-pub use protocol::{Figures, Protocol, Refusal, SourceState};
+pub use protocol::{ConnectionRefusal, Figures, Protocol, SourceState};
 pub use session::{Session, SessionOptions};
 
 /// The program in the README compiles and runs.

@@ -16,7 +16,7 @@ pub trait Protocol: Send {
     ///
     /// # Errors
     /// The refusal: the bytes to send over the new connection before it is closed, and the reason.
-    fn admit(&mut self, now: Duration, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    fn admit(&mut self, now: Duration, out: &mut Vec<u8>) -> Result<(), ConnectionRefusal> {
         let _ = (now, out);
         Ok(())
     }
@@ -99,7 +99,7 @@ pub trait Protocol: Send {
 
 /// A refused connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ConnectionRefusal {
     /// The bytes to send before it is closed.
     pub farewell: Vec<u8>,
     /// The reason, as a sentence for the log.

@@ -24,7 +24,7 @@ use fibula_ingest::{Decoder, DriveError, Driver, StopReason};
 use fibula_rib::Peer;
 
 use crate::listen::NOBODY;
-use crate::told::{Peers, Told};
+use crate::peer_mapper::{PeerMapper, Peers};
 use crate::{Event, FeedError, Figures, Listener, Protocol, SourceState};
 
 /// Options of a [`Session`].
@@ -173,7 +173,7 @@ impl Session {
         peers.figures.bytes += bytes.len() as u64;
         let before = peers.progress();
         let SessionOptions { peer: speaker, table, .. } = options;
-        let mut told = Told { to, peers, is_resync, speaker, table, events, failed: None };
+        let mut told = PeerMapper { to, peers, is_resync, speaker, table, events, failed: None };
         let pushed = driver.push(bytes, &mut told);
         if let Some(failed) = told.failed {
             return Err(failed);
@@ -218,7 +218,7 @@ impl Session {
         let is_resync = matches!(state, State::Resync(..));
         let (State::Resync(driver, ..) | State::Up(driver, _)) = state else { return Ok(()) };
         let SessionOptions { peer: speaker, table, .. } = options;
-        let mut told = Told { to, peers, is_resync, speaker, table, events, failed: None };
+        let mut told = PeerMapper { to, peers, is_resync, speaker, table, events, failed: None };
         driver.flush(&mut told);
         told.failed.map_or(Ok(()), Err)
     }

@@ -103,7 +103,7 @@ pub use snapshot::{
     DatedSnapshot, EnginePart, Loading, Pod, Snapshot, SnapshotError, StoredRoutes, Written,
     measure, to_bytes, write,
 };
-pub use status::{Count, Counters, Event, Latencies, LiveError, Refusal};
+pub use status::{Count, Counters, EngineRefusal, Event, Latencies, LiveError};
 pub use table::{LeftOut, Provenance, SelectedPeer, SourceRecord, Table, TableError};
 pub use typed::Typed;
 

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use fibula_core::{
-    Addr, AnyPrefix, Attributes, BgpAttributes, Change as Said, Hop, Prefix, Route, Update, Value,
-    Vrf,
+    Addr, AnyPrefix, Attributes, BgpAttributes, Change as CoreChange, Hop, Prefix, Route, Update,
+    Value, Vrf,
 };
 use fibula_rib::{AttributeSet, Change, Changes, Path, Peer, Preference, Rib, Step};
 use fibula_testkit::Rng;
@@ -116,9 +116,9 @@ fn attributes(rng: &mut Rng) -> BgpAttributes<'static> {
 
 /// What one hears who listens to the changes only.
 #[derive(Default)]
-struct Heard(BTreeMap<(Vrf, AnyPrefix), AttributeSet>);
+struct BestRoutes(BTreeMap<(Vrf, AnyPrefix), AttributeSet>);
 
-impl Changes for Heard {
+impl Changes for BestRoutes {
     fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>) {
         let key = (vrf, change.prefix.into());
         match change.best {
@@ -135,25 +135,25 @@ fn random<A: Addr>(seed: u64) {
         rib.peer(Peer::new(None, asn));
     }
     let mut plain = Plain::<A> { said: BTreeMap::new() };
-    let mut heard = Heard::default();
+    let mut changes = BestRoutes::default();
     for round in 0..3000 {
         let key =
             (rng.below(3) as u32, prefix::<A>(&mut rng), rng.below(4) as u32, rng.below(2) as u32);
         let (vrf, prefix, peer, path_id) = key;
         if round % 500 == 499 {
-            rib.peer_down(peer, &mut heard);
+            rib.peer_down(peer, &mut changes);
             plain.said.retain(|key, _| key.2 != peer);
         } else {
             let said = attributes(&mut rng);
             let change = if rng.chance(0.6) {
                 plain.said.insert(key, said.clone());
-                Said::Announce(Attributes::Bgp(&said))
+                CoreChange::Announce(Attributes::Bgp(&said))
             } else {
                 plain.said.remove(&key);
-                Said::Withdraw
+                CoreChange::Withdraw
             };
             let update = Update { vrf, peer, path_id, ..Update::new(prefix.into(), change) };
-            rib.apply(&update, &mut heard).unwrap();
+            rib.apply(&update, &mut changes).unwrap();
         }
         if round % 50 == 0 {
             check(&rib, &plain, &mut rng);
@@ -163,9 +163,13 @@ fn random<A: Addr>(seed: u64) {
     for vrf in 0..3 {
         let now: BTreeMap<_, _> =
             rib.iter::<A>(vrf).map(|(p, path)| ((vrf, p.into()), path.attributes)).collect();
-        let heard: BTreeMap<_, _> =
-            heard.0.iter().filter(|(key, _)| key.0 == vrf).map(|(k, v)| (*k, v.clone())).collect();
-        assert_eq!(now, heard, "who follows the changes knows the table");
+        let changes: BTreeMap<_, _> = changes
+            .0
+            .iter()
+            .filter(|(key, _)| key.0 == vrf)
+            .map(|(k, v)| (*k, v.clone()))
+            .collect();
+        assert_eq!(now, changes, "who follows the changes knows the table");
     }
     for peer in 0..4 {
         rib.peer_down(peer, &mut ());
@@ -189,7 +193,7 @@ fn preferences_are_followed_and_explained() {
     let peers = [1, 2].map(|asn| rib.peer(Peer::new(None, asn)));
     for (peer, as_path_len) in peers.into_iter().zip([1, 9]) {
         let said = BgpAttributes { as_path_len, ..Default::default() };
-        let change = Said::Announce(Attributes::Bgp(&said));
+        let change = CoreChange::Announce(Attributes::Bgp(&said));
         let prefix = "10.0.0.0/8".parse().unwrap();
         rib.apply(&Update { peer, ..Update::new(prefix, change) }, &mut ()).unwrap();
     }
@@ -214,7 +218,7 @@ fn a_route_costs_less_than_a_hundred_bytes() {
     let prefixes = |rib: &mut Rib, prefixes: &mut dyn Iterator<Item = AnyPrefix>| {
         for prefix in prefixes {
             let said = BgpAttributes { as_path_len: 1, ..Default::default() };
-            let change = Said::Announce(Attributes::Bgp(&said));
+            let change = CoreChange::Announce(Attributes::Bgp(&said));
             rib.apply(&Update::new(prefix, change), &mut ()).unwrap();
         }
     };

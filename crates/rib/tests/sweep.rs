@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fibula_core::{
-    Addr, AnyPrefix, Attributes, BgpAttributes, Change as Said, NextHop, NextHops, Prefix, Update,
-    Value, Vrf,
+    Addr, AnyPrefix, Attributes, BgpAttributes, Change as CoreChange, NextHop, NextHops, Prefix,
+    Update, Value, Vrf,
 };
 use fibula_rib::{AttributeSet, Change, Changes, Peer, Preference, Rib, Snapshot};
 use fibula_testkit::Rng;
@@ -22,9 +22,9 @@ struct Plain {
 
 /// The best routes, as one knows them who hears of changes only.
 #[derive(Default)]
-struct Heard(BTreeMap<(Vrf, AnyPrefix), AttributeSet>);
+struct BestRoutes(BTreeMap<(Vrf, AnyPrefix), AttributeSet>);
 
-impl Changes for Heard {
+impl Changes for BestRoutes {
     fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>) {
         let key = (vrf, change.prefix.into());
         match change.best {
@@ -66,7 +66,7 @@ fn set(rng: &mut Rng) -> AttributeSet {
 
 fn announce(
     rib: &mut Rib,
-    heard: &mut Heard,
+    changes: &mut BestRoutes,
     (vrf, prefix, peer, path_id): Key,
     set: &AttributeSet,
 ) {
@@ -76,16 +76,16 @@ fn announce(
         (_, Some(next_hops)) => Attributes::NextHops(next_hops),
         _ => Attributes::Values(&values),
     };
-    let update = Update::new(prefix, Said::Announce(attributes));
-    rib.apply(&Update { vrf, peer, path_id, ..update }, heard).unwrap();
+    let update = Update::new(prefix, CoreChange::Announce(attributes));
+    rib.apply(&Update { vrf, peer, path_id, ..update }, changes).unwrap();
 }
 
-fn check<A: Addr>(rib: &Rib, plain: &Plain, heard: &Heard) {
+fn check<A: Addr>(rib: &Rib, plain: &Plain, changes: &BestRoutes) {
     for vrf in 0..VRFS {
         let mut held = BTreeMap::new();
         for (prefix, best) in rib.iter::<A>(vrf) {
             let any = AnyPrefix::from(prefix);
-            assert_eq!(heard.0.get(&(vrf, any)), Some(&best.attributes), "{any}");
+            assert_eq!(changes.0.get(&(vrf, any)), Some(&best.attributes), "{any}");
             for path in rib.paths(vrf, prefix) {
                 held.insert((vrf, any, path.peer, path.path_id), path.attributes);
             }
@@ -93,7 +93,7 @@ fn check<A: Addr>(rib: &Rib, plain: &Plain, heard: &Heard) {
         let of_family = |key: &Key| key.0 == vrf && key.1.family() == A::FAMILY;
         let said = plain.paths.iter().filter(|(key, _)| of_family(key));
         assert!(said.map(|(key, (set, _))| (*key, set.clone())).eq(held));
-        let prefixes = heard.0.keys().filter(|key| key.0 == vrf && key.1.family() == A::FAMILY);
+        let prefixes = changes.0.keys().filter(|key| key.0 == vrf && key.1.family() == A::FAMILY);
         assert_eq!(prefixes.count(), rib.len::<A>(vrf), "whoever follows hears of all that goes");
     }
 }
@@ -103,7 +103,8 @@ fn marks_and_sweeps_are_those_of_a_plain_map() {
     let (mut swept, mut reopened, mut restarted) = (0, 0, 0);
     for seed in 0..30 {
         let mut rng = Rng::new(seed);
-        let (mut rib, mut plain, mut heard) = (Rib::default(), Plain::default(), Heard::default());
+        let (mut rib, mut plain, mut changes) =
+            (Rib::default(), Plain::default(), BestRoutes::default());
         (0..PEERS).for_each(|asn| assert_eq!(rib.peer(Peer::new(None, asn)), asn));
         for _ in 0..600 {
             let peer = rng.below(PEERS.into()) as u32;
@@ -112,13 +113,13 @@ fn marks_and_sweeps_are_those_of_a_plain_map() {
             match rng.below(100) {
                 0..60 => {
                     let set = set(&mut rng);
-                    announce(&mut rib, &mut heard, key, &set);
+                    announce(&mut rib, &mut changes, key, &set);
                     plain.paths.insert(key, (set, false));
                 }
                 60..80 => {
-                    let update = Update::new(key.1, Said::Withdraw);
+                    let update = Update::new(key.1, CoreChange::Withdraw);
                     let update = Update { vrf, peer, path_id: key.3, ..update };
-                    rib.apply(&update, &mut heard).unwrap();
+                    rib.apply(&update, &mut changes).unwrap();
                     plain.paths.remove(&key);
                 }
                 80..88 => {
@@ -128,14 +129,14 @@ fn marks_and_sweeps_are_those_of_a_plain_map() {
                     restarted += usize::from(!plain.resyncing.insert(peer));
                 }
                 88..94 => {
-                    rib.sweep(peer, &mut heard);
+                    rib.sweep(peer, &mut changes);
                     let before = plain.paths.len();
                     plain.paths.retain(|key, (_, stale)| key.2 != peer || !*stale);
                     swept += before - plain.paths.len();
                     plain.resyncing.remove(&peer);
                 }
                 94..96 => {
-                    rib.peer_down(peer, &mut heard);
+                    rib.peer_down(peer, &mut changes);
                     plain.paths.retain(|key, _| key.2 != peer);
                     plain.resyncing.remove(&peer);
                 }
@@ -149,14 +150,14 @@ fn marks_and_sweeps_are_those_of_a_plain_map() {
                 }
             }
             assert!(rib.resyncing().into_iter().eq(plain.resyncing.iter().copied()));
-            check::<u32>(&rib, &plain, &heard);
-            check::<u128>(&rib, &plain, &heard);
+            check::<u32>(&rib, &plain, &changes);
+            check::<u128>(&rib, &plain, &changes);
         }
         for peer in 0..PEERS {
             rib.mark_stale(peer);
-            rib.sweep(peer, &mut heard);
+            rib.sweep(peer, &mut changes);
         }
-        assert!(rib.is_empty() && heard.0.is_empty() && rib.memory().sets == 0);
+        assert!(rib.is_empty() && changes.0.is_empty() && rib.memory().sets == 0);
     }
     assert!(swept > 500 && reopened > 500 && restarted > 100, "{swept} {reopened} {restarted}");
 }
@@ -165,23 +166,23 @@ fn marks_and_sweeps_are_those_of_a_plain_map() {
 #[test]
 fn a_restart_keeps_what_is_said_again() {
     let mut rib = Rib::default();
-    let mut heard = Heard::default();
+    let mut changes = BestRoutes::default();
     let peers = [1, 2].map(|asn| rib.peer(Peer::new(None, asn)));
     let set = AttributeSet::new(&Attributes::Values(&[Value::Int(1)]));
     let p = |text: &str| text.parse::<AnyPrefix>().unwrap();
     for text in ["10.0.0.0/8", "11.0.0.0/8", "2001:db8::/32"] {
-        announce(&mut rib, &mut heard, (0, p(text), peers[0], 0), &set);
+        announce(&mut rib, &mut changes, (0, p(text), peers[0], 0), &set);
     }
-    announce(&mut rib, &mut heard, (0, p("11.0.0.0/8"), peers[1], 0), &set);
+    announce(&mut rib, &mut changes, (0, p("11.0.0.0/8"), peers[1], 0), &set);
     rib.mark_stale(peers[0]);
     assert_eq!(rib.memory().routes, 4, "stale routes serve");
-    announce(&mut rib, &mut heard, (0, p("10.0.0.0/8"), peers[0], 0), &set);
-    rib.sweep(peers[0], &mut heard);
-    let left: Vec<_> = heard.0.keys().map(|(_, prefix)| prefix.to_string()).collect();
+    announce(&mut rib, &mut changes, (0, p("10.0.0.0/8"), peers[0], 0), &set);
+    rib.sweep(peers[0], &mut changes);
+    let left: Vec<_> = changes.0.keys().map(|(_, prefix)| prefix.to_string()).collect();
     assert_eq!(left, ["10.0.0.0/8", "11.0.0.0/8"]);
     assert_eq!(rib.exact::<u32>(0, "11.0.0.0/8".parse().unwrap()).unwrap().peer, peers[1]);
     // A sweep without a mark takes nothing.
-    rib.sweep(peers[0], &mut heard);
-    rib.sweep(peers[1], &mut heard);
+    rib.sweep(peers[0], &mut changes);
+    rib.sweep(peers[1], &mut changes);
     assert_eq!(rib.memory().routes, 2);
 }

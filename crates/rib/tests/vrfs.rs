@@ -23,7 +23,7 @@ const DOWN: usize = 997;
 /// What the feed says.
 enum Event {
     /// A peer and a path identifier, with a value or without a route any more.
-    Said { vrf: Vrf, prefix: AnyPrefix, path: (u32, u32), value: Option<u64> },
+    CoreChange { vrf: Vrf, prefix: AnyPrefix, path: (u32, u32), value: Option<u64> },
     /// The session with the peer ended.
     Down(u32),
 }
@@ -48,7 +48,7 @@ fn feed() -> Vec<Event> {
         let path = (rng.below(PEERS.into()) as u32, rng.below(2) as u32);
         // Values come again, in other VRFs never.
         let value = rng.below(50) * 10 + u64::from(vrf);
-        Event::Said { vrf, prefix, path, value: (!rng.chance(0.4)).then_some(value) }
+        Event::CoreChange { vrf, prefix, path, value: (!rng.chance(0.4)).then_some(value) }
     };
     (0..EVENTS).map(event).collect()
 }
@@ -113,7 +113,7 @@ impl Replay {
                     all.for_each(|paths| paths.retain(|path, _| path.0 != peer));
                 }
             }
-            Event::Said { vrf, prefix, path, value } => {
+            Event::CoreChange { vrf, prefix, path, value } => {
                 let values = [Value::Int(value.unwrap_or_default())];
                 let change = match value {
                     Some(_) => Change::Announce(Attributes::Values(&values)),

@@ -161,7 +161,8 @@ fn measure<A: Template>(engine: &str, prefixes: usize, burst: usize, gateways: u
     );
     let mut best = [f64::MAX; 3];
     for _ in 0..5 {
-        for (best, kind) in best.iter_mut().zip([Kind::Io, Kind::Burst, Kind::OneByOne]) {
+        for (best, kind) in best.iter_mut().zip([Measured::Io, Measured::Burst, Measured::OneByOne])
+        {
             *best = best.min(run(&view, &flows, burst, kind));
         }
     }
@@ -177,7 +178,7 @@ fn measure<A: Template>(engine: &str, prefixes: usize, burst: usize, gateways: u
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum Measured {
     Io,
     Burst,
     OneByOne,
@@ -205,7 +206,7 @@ fn on_cpu(start: Instant) -> u64 {
 }
 
 /// Nanoseconds a packet.
-fn run<A: Template>(view: &View<'_>, flows: &[Flow<A>], burst: usize, kind: Kind) -> f64 {
+fn run<A: Template>(view: &View<'_>, flows: &[Flow<A>], burst: usize, kind: Measured) -> f64 {
     let pool = Pool::new(SLOTS, 2048);
     let mut free: Vec<_> = (0..SLOTS).filter_map(|_| pool.take()).collect();
     let mut forwarder = Forwarder::new(ForwardOptions::default());
@@ -217,15 +218,17 @@ fn run<A: Template>(view: &View<'_>, flows: &[Flow<A>], burst: usize, kind: Kind
         for some in flows.chunks(burst) {
             some.iter().for_each(|flow| receive(flow, &mut free, &mut packets));
             match kind {
-                Kind::Io => {
+                Measured::Io => {
                     for (mut packet, flow) in packets.drain(..).zip(some) {
                         packet.bytes_mut()[..12]
                             .copy_from_slice(black_box(b"\x02\0\0\0\x02\0\x02\0\0\0\x01\x01"));
                         outcome.send[usize::from(flow.port)].push(packet);
                     }
                 }
-                Kind::Burst => forwarder.forward(view, &pool, start, &mut packets, &mut outcome),
-                Kind::OneByOne => {
+                Measured::Burst => {
+                    forwarder.forward(view, &pool, start, &mut packets, &mut outcome)
+                }
+                Measured::OneByOne => {
                     forwarder.forward_one_by_one(view, &pool, start, &mut packets, &mut outcome);
                 }
             }
@@ -234,7 +237,7 @@ fn run<A: Template>(view: &View<'_>, flows: &[Flow<A>], burst: usize, kind: Kind
         count += flows.len();
     }
     let time = on_cpu(start) - began;
-    if kind != Kind::Io {
+    if kind != Measured::Io {
         let counters = forwarder.counters();
         let sent = counters.packets(Reason::ForwardedV4) + counters.packets(Reason::ForwardedV6);
         assert_eq!(sent, count as u64, "every packet is forwarded");

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 
 mod paths;
 pub use paths::Paths;
-pub(crate) use paths::{Exit, Kind, Own};
+pub(crate) use paths::{Exit, ExitKind, Own};
 
 /// Groups, adjacencies and neighbours at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

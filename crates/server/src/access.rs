@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 
 use crate::ServerOptions;
 use crate::http::answer::Refusal;
-use crate::http::asked::shown;
+use crate::http::params::shown;
 
 /// Whether the request has the token that the server asks for.
 pub(crate) fn check_token(options: &ServerOptions, headers: &HeaderMap) -> Result<(), Refusal> {

@@ -10,9 +10,9 @@ use crate::access::{check_host, check_token};
 use crate::endpoints::ENDPOINTS;
 use crate::handlers::bulk::bulk;
 use crate::http::answer::{Answer, Refusal};
-use crate::http::asked::{Asked, shown};
 use crate::http::body::Payload;
 use crate::http::endpoint::{Endpoint, Handler, Verb};
+use crate::http::params::{Params, shown};
 use crate::site::Site;
 
 /// Answers a request; what cannot be answered is refused with a sentence.
@@ -78,9 +78,9 @@ async fn ask(
         check_token(&site.options, request.headers())?;
     }
     let (parts, body) = request.into_parts();
-    let asked = Asked::new(endpoint, rest, &parts.uri, parts.headers)?;
+    let params = Params::new(endpoint, rest, &parts.uri, parts.headers)?;
     match endpoint.handler {
-        Handler::Now(handler) => handler(site, &asked),
+        Handler::Now(handler) => handler(site, &params),
         Handler::Slow(handler) => {
             let site = Arc::clone(site);
             let place = Arc::clone(&site.slow).try_acquire_owned().map_err(|_| {
@@ -88,11 +88,11 @@ async fn ask(
             })?;
             let done = tokio::task::spawn_blocking(move || {
                 let _place = place;
-                handler(&site, &asked)
+                handler(&site, &params)
             });
             done.await
                 .unwrap_or_else(|error| Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)))
         }
-        Handler::Bulk => bulk(Arc::clone(site), asked, body).await,
+        Handler::Bulk => bulk(Arc::clone(site), params, body).await,
     }
 }

@@ -9,8 +9,8 @@ use utoipa::OpenApi;
 use crate::api;
 use crate::endpoints::ENDPOINTS;
 use crate::http::answer::{Answer, JSON, whole};
-use crate::http::asked::Asked;
 use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
+use crate::http::params::Params;
 use crate::site::Site;
 
 /// The types of all answers, with those that they have in them.
@@ -57,7 +57,7 @@ pub(crate) fn document() -> Value {
     document
 }
 
-pub(crate) fn answer(_: &Arc<Site>, _: &Asked) -> Answer {
+pub(crate) fn answer(_: &Arc<Site>, _: &Params) -> Answer {
     static DOCUMENT: LazyLock<Vec<u8>> =
         LazyLock::new(|| serde_json::to_vec(&document()).unwrap_or_default());
     Ok(whole(JSON, &DOCUMENT[..]))

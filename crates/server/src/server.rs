@@ -141,7 +141,7 @@ async fn accept(site: Arc<Site>, listener: tokio::net::TcpListener, tls: Option<
                 continue;
             }
         };
-        let place = Place::take(&site);
+        let place = ConnectionSlot::take(&site);
         let tls = tls.clone();
         tokio::spawn(async move {
             match place {
@@ -154,9 +154,9 @@ async fn accept(site: Arc<Site>, listener: tokio::net::TcpListener, tls: Option<
 }
 
 /// A connection among those that there may be.
-struct Place(Arc<Site>);
+struct ConnectionSlot(Arc<Site>);
 
-impl Place {
+impl ConnectionSlot {
     fn take(site: &Arc<Site>) -> Option<Self> {
         let counts = &site.counts;
         counts.accepted.fetch_add(1, Ordering::Relaxed);
@@ -172,7 +172,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.counts.connections.fetch_sub(1, Ordering::Relaxed);
     }

@@ -116,8 +116,8 @@ impl Site {
     }
 
     /// A table held still: the one that is asked for, or the only one.
-    pub(crate) fn frozen_table(&self, asked: Option<&str>) -> Result<Arc<Frozen>, Refusal> {
-        let vrf = self.live.with_rib(|rib| handlers::table(rib, asked))?;
+    pub(crate) fn frozen_table(&self, params: Option<&str>) -> Result<Arc<Frozen>, Refusal> {
+        let vrf = self.live.with_rib(|rib| handlers::table(rib, params))?;
         self.frozen(vrf)
     }
 

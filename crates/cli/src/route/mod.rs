@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use fibula_daemon::config::{PortConfig, PortKind, RouteConfig, RouterConfig, Shape};
+use fibula_daemon::config::{PortConfig, PortKind, RouteConfig, RouterConfig, Threads};
 use fibula_daemon::route::{RouteEnd, next_hops, read_rules};
 use fibula_daemon::{Route, RouteOptions, systemd};
 use fibula_fib::{Fib, FibOptions};
@@ -75,7 +75,7 @@ pub struct Args {
     /// Threads: fused, fused:2 (each does all work), or 1-2-1 (how many receive, look up and send)
     /// [default: fused]
     #[arg(long, value_name = "SHAPE")]
-    shape: Option<Shape>,
+    shape: Option<Threads>,
     /// The cores of the threads, in order [default: those that share an L3 cache]
     #[arg(long, value_delimiter = ',', value_name = "CORE,...")]
     cores: Option<Vec<usize>>,

@@ -9,7 +9,8 @@ use toml::Spanned;
 
 use super::text::{self, Text};
 use super::{
-    Bgp, ConfigError, Http, Problem, Ris, ServeConfig, Source, SourceConfig, SourceProblem,
+    Bgp, ConfigError, ConfiguredSource, Http, Problem, Ris, ServeConfig, SourceConfig,
+    SourceProblem,
 };
 
 /// A problem, and where it is in the file, if it is there.
@@ -62,11 +63,11 @@ impl ServeConfig {
     }
 
     /// The sources, in the order of the kinds and of the file.
-    pub fn sources(&self) -> Vec<Source> {
+    pub fn sources(&self) -> Vec<ConfiguredSource> {
         self.spanned().into_iter().map(|(source, _)| source).collect()
     }
 
-    fn spanned(&self) -> Vec<(Source, Option<Range<usize>>)> {
+    fn spanned(&self) -> Vec<(ConfiguredSource, Option<Range<usize>>)> {
         let mut all = Vec::new();
         macro_rules! add {
             ($($list:ident $kind:ident),*) => {$(
@@ -76,7 +77,7 @@ impl ServeConfig {
                     let name = one.name.take().map(Spanned::into_inner);
                     let name = name.unwrap_or_else(|| stringify!($list).to_owned());
                     let table = one.table.take().unwrap_or_else(|| name.clone());
-                    all.push((Source { name, table, config: SourceConfig::$kind(one) }, span));
+                    all.push((ConfiguredSource { name, table, config: SourceConfig::$kind(one) }, span));
                 }
             )*};
         }
@@ -135,11 +136,11 @@ fn check_http(http: &Http, addresses: &HashMap<SocketAddr, String>) -> Result<()
 
 /// What a source has to satisfy beside those before it.
 fn check_source(
-    source: &Source,
+    source: &ConfiguredSource,
     names: &mut HashSet<String>,
     addresses: &mut HashMap<SocketAddr, String>,
 ) -> Result<(), Problem> {
-    let Source { name, table, config } = source;
+    let ConfiguredSource { name, table, config } = source;
     let bad = |name: &str, what| Err(Problem::Name { name: name.to_owned(), what });
     for text in [name, table] {
         if text.is_empty() || text.contains(|c: char| c.is_control() || c == '/') {

@@ -37,10 +37,10 @@ pub use port::{Mac, PortConfig, Subnet};
 pub use port_problem::PortProblem;
 pub use problem::{Problem, SourceProblem};
 #[cfg(target_os = "linux")]
-pub use route::{PipelineConfig, RouteConfig, RouterConfig, Shape};
+pub use route::{PipelineConfig, RouteConfig, RouterConfig, Threads};
 #[cfg(target_os = "linux")]
 pub use route_problem::RouteProblem;
-pub use source::{Source, SourceConfig};
+pub use source::{ConfiguredSource, SourceConfig};
 pub use time::{Time, TimeError};
 
 #[cfg(target_os = "linux")]

@@ -62,7 +62,7 @@ pub struct RouterConfig {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct PipelineConfig {
     /// The threads.
-    pub shape: Shape,
+    pub shape: Threads,
     /// The cores of the threads, in order.
     pub cores: Option<Vec<usize>>,
     /// Packets that are worked on at once.
@@ -82,7 +82,7 @@ pub struct PipelineConfig {
 impl Default for PipelineConfig {
     fn default() -> Self {
         Self {
-            shape: Shape::Fused(1),
+            shape: Threads::Fused(1),
             cores: None,
             burst: 64,
             slots: 32_768,
@@ -96,14 +96,14 @@ impl Default for PipelineConfig {
 
 /// Which threads there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum Threads {
     /// So many that each receive, look up and send.
     Fused(usize),
     /// So many that receive, look up, and send.
     Stages(usize, usize, usize),
 }
 
-impl Shape {
+impl Threads {
     /// How many threads there are.
     pub fn threads(self) -> usize {
         match self {
@@ -113,7 +113,7 @@ impl Shape {
     }
 }
 
-impl FromStr for Shape {
+impl FromStr for Threads {
     type Err = Problem;
 
     /// `fused`, `fused:2`, `1-2-1`.
@@ -136,7 +136,7 @@ impl FromStr for Shape {
     }
 }
 
-impl<'de> Deserialize<'de> for Shape {
+impl<'de> Deserialize<'de> for Threads {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
@@ -305,16 +305,16 @@ mod tests {
     #[test]
     fn shapes_are_read() {
         for (text, shape) in [
-            ("fused", Some(Shape::Fused(1))),
-            ("fused:4", Some(Shape::Fused(4))),
-            ("1-2-1", Some(Shape::Stages(1, 2, 1))),
+            ("fused", Some(Threads::Fused(1))),
+            ("fused:4", Some(Threads::Fused(4))),
+            ("1-2-1", Some(Threads::Stages(1, 2, 1))),
             ("fused:0", None),
             ("fused2", None),
             ("1-2", None),
             ("1-2-1-1", None),
             ("", None),
         ] {
-            assert_eq!(text.parse::<Shape>().ok(), shape, "{text}");
+            assert_eq!(text.parse::<Threads>().ok(), shape, "{text}");
         }
     }
 
@@ -344,7 +344,7 @@ times = true
         let config = RouteConfig::parse(&text, "f").and_then(RouteConfig::checked).unwrap();
         assert_eq!(config.feeds.sources().len(), 1);
         assert_eq!(config.router.vrf.as_deref(), Some("fpm/100"));
-        assert_eq!(config.pipeline.shape, Shape::Stages(1, 1, 1));
+        assert_eq!(config.pipeline.shape, Threads::Stages(1, 1, 1));
         assert_eq!(
             (config.ports.len(), config.ports[1].messages(&PortLink::default()).len()),
             (2, 4)

@@ -7,7 +7,7 @@ use super::{Bgp, Kernel, Mrt, Ris, Stream};
 
 /// A source of routes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Source {
+pub struct ConfiguredSource {
     /// Its name in answers and logs.
     pub name: String,
     /// The table that it feeds.

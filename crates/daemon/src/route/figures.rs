@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use fibula_router::control::ControlFigures;
 use fibula_router::forward::Reason;
-use fibula_router::pipeline::{FlowCounts, Loss, PortCounts, Snapshot, StageCounts, WorkerCounts};
+use fibula_router::pipeline::{
+    CounterValues, FlowCounts, Loss, PortCounts, StageCounts, WorkerCounts,
+};
 use fibula_router::port::xdp::{FastCounts, Sent, Why};
 use fibula_server::MetricsText;
 
@@ -14,7 +16,7 @@ use super::RuleFigures;
 #[derive(Clone, Debug)]
 pub struct RouteFigures {
     /// The counts of the pipeline.
-    pub packets: Snapshot,
+    pub packets: CounterValues,
     /// The counts of the control.
     pub control: ControlFigures,
     /// The counts of the programs of xdp ports, which are part of no other count.

@@ -24,7 +24,7 @@ use fibula_fib::{Fib, FibOptions};
 use fibula_router::Pool;
 
 use crate::config::RouteConfig;
-use crate::{DaemonError, Handle, Notice};
+use crate::{DaemonError, DaemonHandle, Notice};
 
 pub use figures::RouteFigures;
 pub use next_hops_problem::NextHopsProblem;
@@ -137,9 +137,9 @@ impl Route {
     }
 
     /// Notifies the router from another thread. [`Notice::Reload`] reads the rules again.
-    pub fn handle(&self) -> Handle {
+    pub fn handle(&self) -> DaemonHandle {
         let shared = Arc::clone(&self.shared);
-        Handle::new(move |notice| shared.obey(notice))
+        DaemonHandle::new(move |notice| shared.obey(notice))
     }
 
     /// Notifies the router.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use fibula_router::control::{Control, ControlOptions, Happened, PortLink};
-use fibula_router::pipeline::{Attached, Cores, Shape as Threads};
+use fibula_router::control::{Control, ControlEvent, ControlOptions, PortLink};
+use fibula_router::pipeline::{Attached, Cores, ThreadLayout};
 use fibula_router::port::afxdp::AfXdp;
 use fibula_router::port::host::{self, Host};
 use fibula_router::port::xdp::FastPath;
@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::dpdk;
 use crate::DaemonError;
-use crate::config::{PipelineConfig, PortConfig, PortKind, RouteConfig, Shape, interface_of};
+use crate::config::{PipelineConfig, PortConfig, PortKind, RouteConfig, Threads, interface_of};
 
 /// Opens the ports, in order.
 pub(super) fn open<'p>(
@@ -138,15 +138,15 @@ pub(super) fn control(
         config.ports.iter().zip(&links).flat_map(|(port, link)| port.messages(link)).collect();
     let kernel = config.ports.iter().any(|port| port.port.is_of_system());
     let options = ControlOptions { kernel, fixed, ..ControlOptions::default() };
-    let events = move |event: Happened| match &event {
-        Happened::Own(addresses) => {
+    let events = move |event: ControlEvent| match &event {
+        ControlEvent::Own(addresses) => {
             for port in &xdp {
                 if let Err(error) = port.set_local(addresses) {
                     warn!("the machine's own addresses are not known to a port: {error}");
                 }
             }
         }
-        Happened::Port { .. } => info!("{event}"),
+        ControlEvent::Port { .. } => info!("{event}"),
         _ => warn!("{event}"),
     };
     Ok(Control::start(links, options, events)?)
@@ -157,9 +157,9 @@ pub(super) fn options(config: &RouteConfig) -> PipelineOptions {
     let PipelineConfig { shape, burst, cores, .. } = &config.pipeline;
     PipelineOptions {
         shape: match *shape {
-            Shape::Fused(threads) => Threads::Fused { threads },
-            Shape::Stages(receive, lookup, transmit) => {
-                Threads::Staged { receive, lookup, transmit }
+            Threads::Fused(threads) => ThreadLayout::Fused { threads },
+            Threads::Stages(receive, lookup, transmit) => {
+                ThreadLayout::Staged { receive, lookup, transmit }
             }
         },
         burst: *burst,

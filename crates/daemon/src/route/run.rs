@@ -9,7 +9,7 @@ use fibula_feeds::{Board, Positions, SourceState};
 use fibula_fib::FibOptions;
 use fibula_rib::{Live, LiveOptions, Rib};
 use fibula_router::control::Control;
-use fibula_router::pipeline::{Event, Handle, Stage};
+use fibula_router::pipeline::{Event, PipelineHandle, Stage};
 use fibula_router::port::xdp::{FastPath, Publisher};
 use fibula_router::{Pipeline, Pool};
 use fibula_server::{MetricsText, MoreMetrics, Server};
@@ -25,7 +25,7 @@ use crate::{DaemonError, Notice};
 
 /// What others need of a router that runs.
 pub(super) struct Shared {
-    pipeline: Handle,
+    pipeline: PipelineHandle,
     control: Arc<Control>,
     fast: Option<Arc<FastPath>>,
     /// Set before packets are forwarded, if there are rules.
@@ -35,7 +35,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn figures(&self) -> RouteFigures {
         RouteFigures {
-            packets: self.pipeline.snapshot(),
+            packets: self.pipeline.counters(),
             control: self.control.figures(),
             fast: fast::counts(self.fast.as_ref()),
             rules: self.book.get().map(Book::counted),
@@ -166,7 +166,7 @@ fn feed(
     live: &Arc<Live>,
     positions: Positions,
     board: &Arc<Board>,
-    pipeline: Handle,
+    pipeline: PipelineHandle,
 ) -> Result<Feeds, DaemonError> {
     let opened = feeds::open(&config.feeds, board, positions)?;
     opened.start(&config.feeds, live, move || pipeline.stop())

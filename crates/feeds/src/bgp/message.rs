@@ -13,7 +13,7 @@ use super::notification::{CEASE, HEADER, Notification, kind, write};
 use super::resync::Resync;
 use super::routes::Routes;
 use super::session::{BgpSession, End};
-use crate::told::Told;
+use crate::peer_mapper::PeerMapper;
 use crate::{Event, FeedError, Listener};
 
 /// Bytes that wait for a neighbour that asks and does not read.
@@ -99,7 +99,8 @@ impl BgpSession {
             resync.heard(now);
         }
         let table = &neighbour.table;
-        let told = Told { to: &mut *to, peers, is_resync, speaker, table, events, failed: None };
+        let told =
+            PeerMapper { to: &mut *to, peers, is_resync, speaker, table, events, failed: None };
         let mut routes = Routes::new(told, agreed, neighbour.local_asn);
         let decoded = messages.decode(message, agreed.speaker, 0, &mut routes);
         *at_most = at_most.saturating_add(routes.announced);

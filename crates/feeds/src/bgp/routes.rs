@@ -5,11 +5,11 @@ use fibula_ingest::bgp::AfiSafi;
 use fibula_ingest::{Damage, Sink};
 
 use super::agreed::Agreed;
-use crate::told::Told;
+use crate::peer_mapper::PeerMapper;
 
 /// Between the decoder of UPDATE messages and the table: leaves out what the session has no agreement about.
 pub(super) struct Routes<'a> {
-    pub(super) told: Told<'a>,
+    pub(super) told: PeerMapper<'a>,
     families: (bool, bool),
     /// The neighbour is of another AS: its LOCAL_PREF means nothing here (RFC 4271, 5.1.5).
     is_external: bool,
@@ -18,7 +18,7 @@ pub(super) struct Routes<'a> {
 }
 
 impl<'a> Routes<'a> {
-    pub(super) fn new(told: Told<'a>, agreed: &Agreed, local_asn: u32) -> Self {
+    pub(super) fn new(told: PeerMapper<'a>, agreed: &Agreed, local_asn: u32) -> Self {
         let has = |family| agreed.families.contains(&family);
         let families = (has(AfiSafi::IPV4), has(AfiSafi::IPV6));
         Self { told, families, is_external: agreed.asn != local_asn, announced: 0 }

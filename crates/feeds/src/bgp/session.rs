@@ -8,8 +8,8 @@ use super::agreed::{Agreed, Fatal, Refresh};
 use super::link::{Link, Phase};
 use super::neighbour::Neighbour;
 use super::notification::{CEASE, Notification, SHUTDOWN};
-use crate::told::Peers;
-use crate::{Event, FeedError, Figures, Listener, Protocol, Refusal, SourceState};
+use crate::peer_mapper::Peers;
+use crate::{ConnectionRefusal, Event, FeedError, Figures, Listener, Protocol, SourceState};
 
 /// The session of one neighbour, over connections that it opens; see the [module](super).
 pub struct BgpSession {
@@ -93,13 +93,13 @@ impl BgpSession {
         }
     }
 
-    fn refusal(&self, subcode: u8, why: &str) -> Refusal {
+    fn refusal(&self, subcode: u8, why: &str) -> ConnectionRefusal {
         let why = format!("neighbour {}: {why}", self.neighbour.address);
-        Refusal { farewell: Notification::new(CEASE, subcode).encode(), why }
+        ConnectionRefusal { farewell: Notification::new(CEASE, subcode).encode(), why }
     }
 
     /// It exceeded its limit, and the pause is not over.
-    fn paused(&self, now: Duration) -> Option<Refusal> {
+    fn paused(&self, now: Duration) -> Option<ConnectionRefusal> {
         self.refused_until
             .filter(|&until| now < until)
             .map(|_| self.refusal(5, "it exceeded its limit of routes a short while ago"))
@@ -164,7 +164,7 @@ impl BgpSession {
 
 impl Protocol for BgpSession {
     /// RFC 4271, 6.8, for a speaker that opens no connections; see the [module](super).
-    fn admit(&mut self, now: Duration, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    fn admit(&mut self, now: Duration, out: &mut Vec<u8>) -> Result<(), ConnectionRefusal> {
         if let Some(refusal) = self.paused(now) {
             return Err(refusal);
         }

@@ -20,7 +20,7 @@
 //! - and every [`KernelOptions::every`], in case of other changes without notification.
 //!
 //! The main table is the source's table, and the others are named by their number: `kernel`, `kernel/255`. A route's
-//! metric is its path identifier, and the lowest is used. [`Kernel`] is the protocol, without I/O; [`KernelSocket`]
+//! metric is its path identifier, and the lowest is used. [`KernelProtocol`] is the protocol, without I/O; [`KernelSocket`]
 //! is the socket; [`endpoint`] combines both for a [`Hub`](crate::net::Hub).
 
 mod protocol;
@@ -34,9 +34,9 @@ use std::time::Duration;
 
 use fibula_rib::Peer;
 
-use crate::net::{Device, Endpoint, Retry, Speaker};
+use crate::net::{Endpoint, ProtocolFactory, Retry, StreamDevice};
 
-pub use protocol::Kernel;
+pub use protocol::KernelProtocol;
 pub use socket::KernelSocket;
 
 /// Options for following the kernel's tables.
@@ -85,19 +85,19 @@ pub type Overruns = Arc<AtomicU64>;
 pub fn endpoint(options: KernelOptions) -> Endpoint {
     let overruns = Overruns::default();
     let (room, counted) = (options.room, Arc::clone(&overruns));
-    let open = move || -> io::Result<Box<dyn Device>> {
+    let open = move || -> io::Result<Box<dyn StreamDevice>> {
         Ok(Box::new(KernelSocket::open(room, Arc::clone(&counted))?))
     };
     let settings = format!("{options:?}");
-    let protocol = move |who: crate::net::Who| -> Box<dyn crate::Protocol> {
+    let protocol = move |who: crate::net::SessionContext| -> Box<dyn crate::Protocol> {
         let peer = Peer { source: Some(who.name), ..options.peer.clone() };
         let options = KernelOptions { peer, ..options.clone() };
-        Box::new(Kernel::new(options, Arc::clone(&overruns)).with_events(who.events))
+        Box::new(KernelProtocol::new(options, Arc::clone(&overruns)).with_events(who.events))
     };
-    Endpoint::Device {
+    Endpoint::StreamDevice {
         what: "rtnetlink".to_owned(),
         open: Box::new(open),
-        speaker: Speaker { settings, protocol: Arc::new(protocol) },
+        speaker: ProtocolFactory { settings, protocol: Arc::new(protocol) },
         retry: Retry { first: Duration::from_millis(100), longest: Duration::from_secs(10) },
     }
 }

@@ -9,11 +9,11 @@ use fibula_ingest::{Decoder, Sink, StopReason, Tail};
 
 use super::request::Part;
 use super::{KernelOptions, Overruns};
-use crate::told::{Peers, Told};
+use crate::peer_mapper::{PeerMapper, Peers};
 use crate::{Event, FeedError, Figures, Listener, Protocol, SourceState};
 
 /// Follows the kernel's tables; see the [module](super).
-pub struct Kernel {
+pub struct KernelProtocol {
     options: KernelOptions,
     overruns: Overruns,
     state: State,
@@ -54,7 +54,7 @@ struct Open {
     last: Duration,
 }
 
-impl Kernel {
+impl KernelProtocol {
     /// A kernel whose socket is not open yet. `overruns` is what its sockets count.
     pub fn new(options: KernelOptions, overruns: Overruns) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl Kernel {
     ) -> Result<Option<T>, FeedError> {
         let State::Open(open) = &mut self.state else { return Ok(None) };
         let KernelOptions { peer: speaker, table, .. } = &self.options;
-        let mut told = Told {
+        let mut told = PeerMapper {
             to,
             is_resync: open.part.is_some(),
             peers: &mut self.peers,
@@ -179,7 +179,7 @@ fn earlier(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
     a.into_iter().chain(b).min()
 }
 
-impl Protocol for Kernel {
+impl Protocol for KernelProtocol {
     fn connected(
         &mut self,
         now: Duration,

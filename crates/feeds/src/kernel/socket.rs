@@ -9,7 +9,7 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
 use super::Overruns;
-use crate::net::{Device, Got};
+use crate::net::{Got, StreamDevice};
 
 /// The groups of notifications that are heard, numbered from 1: links, IPv4 addresses and routes, IPv6 addresses
 /// and routes, next hops.
@@ -57,7 +57,7 @@ impl AsFd for KernelSocket {
     }
 }
 
-impl Device for KernelSocket {
+impl StreamDevice for KernelSocket {
     /// Reads one datagram: whole messages. The kernel makes those of a dump as long as `into`, up to 32 KiB.
     fn read(&mut self, into: &mut [u8]) -> io::Result<Got> {
         let room = into.len();

@@ -11,9 +11,9 @@ use super::folder::Reader;
 use super::handle::Command;
 use super::hub::{Hub, Running};
 use super::link::{Context, Shown, Via};
-use super::report::{Happened, Report};
+use super::report::{SourceEvent, SourceReport};
 use super::slots::Thing;
-use super::source::{Endpoint, Identity, Source, SourceError, Speaker};
+use super::source::{Endpoint, FeedSource, FeedSourceError, Identity, ProtocolFactory};
 use crate::{Clock, FeedError, Listener, SourceState};
 
 /// A source that is opened and does not run yet.
@@ -29,12 +29,12 @@ impl Hub {
     /// Adds a source. If it listens, it does so from now on; everything else begins with [`Hub::run`].
     ///
     /// # Errors
-    /// [`SourceError`].
-    pub fn add(&mut self, source: Source) -> Result<(), SourceError> {
+    /// [`FeedSourceError`].
+    pub fn add(&mut self, source: FeedSource) -> Result<(), FeedSourceError> {
         source.check()?;
         let name: Arc<str> = source.name.as_str().into();
         if self.sources.contains_key(&name) {
-            return Err(SourceError::Twice { name: source.name });
+            return Err(FeedSourceError::Twice { name: source.name });
         }
         let made = self.make(source)?;
         self.start(made);
@@ -42,14 +42,14 @@ impl Hub {
     }
 
     /// Opens a source, of which nothing is known yet outside.
-    pub(super) fn make(&mut self, source: Source) -> Result<Made, SourceError> {
+    pub(super) fn make(&mut self, source: FeedSource) -> Result<Made, FeedSourceError> {
         let name: Arc<str> = source.name.as_str().into();
         let identity = source.identity();
         let shown =
             Shown { kind: source.kind, table: source.table, endpoint: source.endpoint.text() };
         let key = self.slots.number();
         let named = (Arc::clone(&name), shown.clone());
-        let to_open = |via, speaker: &Speaker| {
+        let to_open = |via, speaker: &ProtocolFactory| {
             let mut link = self.link(named.clone(), None, speaker, via, key);
             link.begin_at(self.clock.now());
             Thing::Link(Box::new(link))
@@ -59,7 +59,7 @@ impl Hub {
                 let address = listen.address;
                 let registry = (self.poll.registry(), Token(key));
                 let door = Door::open(Arc::clone(&name), listen, registry);
-                Thing::Door(door.map_err(|error| SourceError::Listen {
+                Thing::Door(door.map_err(|error| FeedSourceError::Listen {
                     name: source.name,
                     address,
                     error,
@@ -68,15 +68,15 @@ impl Hub {
             Endpoint::Folder(folder) => {
                 let waker = Arc::clone(&self.shared.waker);
                 let reader = Reader::new(named, folder, Token(key), waker)
-                    .map_err(|error| SourceError::Thread { name: source.name, error })?;
+                    .map_err(|error| FeedSourceError::Thread { name: source.name, error })?;
                 Thing::Folder(Box::new(reader))
             }
             Endpoint::Connect { address, speaker, retry } => {
                 to_open(Via::Connect(address, retry), &speaker)
             }
             Endpoint::Path { path, speaker } => to_open(Via::Path(path), &speaker),
-            Endpoint::Device { open, speaker, retry, .. } => {
-                to_open(Via::Device(open, retry), &speaker)
+            Endpoint::StreamDevice { open, speaker, retry, .. } => {
+                to_open(Via::StreamDevice(open, retry), &speaker)
             }
         };
         Ok(Made { name, identity, shown, key, thing })
@@ -85,8 +85,8 @@ impl Hub {
     pub(super) fn start(&mut self, made: Made) {
         let Made { name, identity, shown, key, thing } = made;
         if let Thing::Door(Door { address, .. }) = thing {
-            let what = Happened::Listening { address };
-            (self.hear)(Report { source: Arc::clone(&name), what });
+            let what = SourceEvent::Listening { address };
+            (self.hear)(SourceReport { source: Arc::clone(&name), what });
         }
         let state = (SourceState::Idle, SystemTime::now());
         let running = Running { identity, shown, main: key, sessions: BTreeMap::new(), state };

@@ -11,8 +11,8 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 
 use super::keys::Keys;
-use super::report::{Happened, Hear, Report, Throttle};
-use super::source::{Listen, Speaker};
+use super::report::{Hear, SourceEvent, SourceReport, Throttle};
+use super::source::{Listen, ProtocolFactory};
 use super::stream::{is_interrupted, is_pause, remote};
 
 pub(super) struct Door {
@@ -21,7 +21,7 @@ pub(super) struct Door {
     listener: Option<TcpListener>,
     token: Token,
     pub(super) address: SocketAddr,
-    speakers: Vec<(AnyPrefix, Speaker)>,
+    speakers: Vec<(AnyPrefix, ProtocolFactory)>,
     pub(super) limit: usize,
     keys: Keys,
     refusals: Throttle,
@@ -105,19 +105,19 @@ impl Door {
     fn wait(&mut self, why: String, now: Duration, hear: &Hear) {
         self.pause = Some(now + PAUSE);
         self.trouble = Some(why.clone());
-        self.report(hear, Happened::Unavailable { why, retry: PAUSE });
+        self.report(hear, SourceEvent::Unavailable { why, retry: PAUSE });
     }
 
     /// Those who are named one by one.
-    pub(super) fn hosts(&self) -> Vec<(IpAddr, Speaker)> {
-        let named = |(prefix, speaker): &(AnyPrefix, Speaker)| {
+    pub(super) fn hosts(&self) -> Vec<(IpAddr, ProtocolFactory)> {
+        let named = |(prefix, speaker): &(AnyPrefix, ProtocolFactory)| {
             host(*prefix).map(|address| (address, speaker.clone()))
         };
         self.speakers.iter().filter_map(named).collect()
     }
 
     /// The protocol for this remote address, if it may connect.
-    pub(super) fn speaker(&self, address: IpAddr) -> Option<&Speaker> {
+    pub(super) fn speaker(&self, address: IpAddr) -> Option<&ProtocolFactory> {
         let within = self.speakers.iter().filter(|(prefix, _)| contains(*prefix, address));
         within.max_by_key(|(prefix, _)| length(*prefix)).map(|(_, speaker)| speaker)
     }
@@ -158,13 +158,13 @@ impl Door {
         self.trouble = Some(format!("refused {address}: {why}"));
         let Some(more) = self.refusals.pass(now) else { return };
         if more > 0 {
-            self.report(hear, Happened::More { count: more });
+            self.report(hear, SourceEvent::More { count: more });
         }
-        self.report(hear, Happened::Refused { address, why });
+        self.report(hear, SourceEvent::Refused { address, why });
     }
 
-    fn report(&self, hear: &Hear, what: Happened) {
-        hear(Report { source: Arc::clone(&self.name), what });
+    fn report(&self, hear: &Hear, what: SourceEvent) {
+        hear(SourceReport { source: Arc::clone(&self.name), what });
     }
 }
 

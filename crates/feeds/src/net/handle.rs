@@ -7,12 +7,12 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use mio::Waker;
 
-use super::source::{Source, SourceError};
+use super::source::{FeedSource, FeedSourceError};
 
 /// A hub that runs on another thread. Calls with a result wait for the loop, which answers within one turn of its
 /// sources.
 #[derive(Clone)]
-pub struct Handle {
+pub struct HubHandle {
     commands: Sender<Command>,
     shared: Arc<Shared>,
 }
@@ -25,9 +25,9 @@ pub(super) struct Shared {
 }
 
 pub(super) enum Command {
-    Add(Box<Source>, Sender<Result<(), SourceError>>),
+    Add(Box<FeedSource>, Sender<Result<(), FeedSourceError>>),
     Remove(String, Sender<bool>),
-    Reload(Vec<Source>, Sender<Vec<SourceError>>),
+    Reload(Vec<FeedSource>, Sender<Vec<FeedSourceError>>),
     Refresh(String, Sender<usize>),
     List(Sender<Vec<String>>),
 }
@@ -44,7 +44,7 @@ impl fmt::Display for HubEnded {
 
 impl std::error::Error for HubEnded {}
 
-impl Handle {
+impl HubHandle {
     pub(super) fn new(waker: Arc<Waker>) -> (Self, Receiver<Command>) {
         let (commands, receiver) = mpsc::channel();
         let shared = Shared { waker, is_stopped: false.into(), turns: 0.into() };
@@ -66,7 +66,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`HubEnded`]; inside the result, the reason why the source cannot be run.
-    pub fn add(&self, source: Source) -> Result<Result<(), SourceError>, HubEnded> {
+    pub fn add(&self, source: FeedSource) -> Result<Result<(), FeedSourceError>, HubEnded> {
         self.ask(|reply| Command::Add(Box::new(source), reply))
     }
 
@@ -79,12 +79,12 @@ impl Handle {
     }
 
     /// Replaces the sources by these. Unchanged sources continue with their connections. For a source that listens on
-    /// the same address, this also holds for sessions with equal [settings](super::Speaker::settings). Everything
+    /// the same address, this also holds for sessions with equal [settings](super::ProtocolFactory::settings). Everything
     /// else is removed or added. If a source cannot be run, nothing changes; returns the reasons.
     ///
     /// # Errors
     /// [`HubEnded`].
-    pub fn reload(&self, sources: Vec<Source>) -> Result<Vec<SourceError>, HubEnded> {
+    pub fn reload(&self, sources: Vec<FeedSource>) -> Result<Vec<FeedSourceError>, HubEnded> {
         self.ask(|reply| Command::Reload(sources, reply))
     }
 
@@ -124,7 +124,7 @@ impl Handle {
     }
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for HubHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle").finish_non_exhaustive()
     }

@@ -11,10 +11,10 @@ use std::time::{Duration, SystemTime};
 use mio::{Events, Poll, Token, Waker};
 
 use super::farewell::{Farewell, LAST_WORDS};
-use super::handle::{Command, Handle, Shared};
+use super::handle::{Command, HubHandle, Shared};
 use super::link::{Context, Shown, TURN};
 use super::outbox::Outbox;
-use super::report::{Hear, Report};
+use super::report::{Hear, SourceReport};
 use super::slots::{Slots, Thing};
 use super::source::Identity;
 use super::stream::Stream;
@@ -29,7 +29,7 @@ pub struct Hub {
     pub(super) board: Arc<Board>,
     pub(super) slots: Slots,
     pub(super) sources: BTreeMap<Arc<str>, Running>,
-    handle: Handle,
+    handle: HubHandle,
     pub(super) shared: Arc<Shared>,
     commands: Receiver<Command>,
     pub(super) buffer: Vec<u8>,
@@ -68,11 +68,11 @@ impl Hub {
     /// If the system cannot create a poll.
     pub fn new(
         board: Arc<Board>,
-        hear: impl Fn(Report) + Send + Sync + 'static,
+        hear: impl Fn(SourceReport) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
-        let (handle, commands) = Handle::new(waker);
+        let (handle, commands) = HubHandle::new(waker);
         Ok(Self {
             poll,
             clock: SystemClock::default(),
@@ -91,11 +91,11 @@ impl Hub {
     }
 
     /// A handle for other threads.
-    pub fn handle(&self) -> Handle {
+    pub fn handle(&self) -> HubHandle {
         self.handle.clone()
     }
 
-    /// Feeds this table until it is [stopped](Handle::stop).
+    /// Feeds this table until it is [stopped](HubHandle::stop).
     ///
     /// # Errors
     /// If the table accepts nothing more. The sources are then closed.

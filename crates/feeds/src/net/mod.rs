@@ -6,7 +6,7 @@
 //!   pipes, standard input ───────────────────────────┼─► Hub, a loop ┤
 //!   devices: the kernel's routing socket ────────────┤   on a thread └─► Board, reports
 //!   folders, read by a thread each ──────────────────┘       ▲
-//!                                              Handle ───────┘ stop, add, remove, reload, refresh
+//!                                              HubHandle ───────┘ stop, add, remove, reload, refresh
 //! ```
 //!
 //! A [`Hub`] owns all sockets, their [`Protocol`](crate::Protocol)s, and the table while it runs. Bytes from a
@@ -36,7 +36,7 @@
 //! use std::net::TcpStream;
 //! use std::sync::Arc;
 //!
-//! use fibula_feeds::net::{Endpoint, Hub, Listen, Source, Speaker};
+//! use fibula_feeds::net::{Endpoint, Hub, Listen, FeedSource, ProtocolFactory};
 //! use fibula_feeds::{Board, Session, SessionOptions};
 //! use fibula_rib::{Peer, Rib};
 //! # use fibula_core::{Attributes, Change, Update};
@@ -56,7 +56,7 @@
 //!
 //! let board = Arc::new(Board::default());
 //! let mut hub = Hub::new(Arc::clone(&board), |report| println!("{report}"))?;
-//! let speaker = Speaker {
+//! let speaker = ProtocolFactory {
 //!     settings: String::new(),
 //!     protocol: Arc::new(|who| {
 //!         let peer = Peer { source: Some(who.name), ..Peer::new(who.remote, 64500) };
@@ -66,7 +66,7 @@
 //!         Box::new(session.with_events(who.events))
 //!     }),
 //! };
-//! hub.add(Source {
+//! hub.add(FeedSource {
 //!     name: "lines".to_owned(),
 //!     kind: "text",
 //!     table: String::new(),
@@ -113,9 +113,11 @@ mod slots;
 mod source;
 mod stream;
 
-pub use handle::{Handle, HubEnded};
+pub use handle::{HubEnded, HubHandle};
 pub use hub::Hub;
-pub use report::{Happened, Report};
+pub use report::{SourceEvent, SourceReport};
 pub use sessions::speaking;
-pub use source::{Endpoint, Folder, Listen, Retry, Source, SourceError, Speaker, Who};
-pub use stream::{Device, Got};
+pub use source::{
+    Endpoint, FeedSource, FeedSourceError, Folder, Listen, ProtocolFactory, Retry, SessionContext,
+};
+pub use stream::{Got, StreamDevice};

@@ -7,7 +7,7 @@ use fibula_core::AnyPrefix;
 
 use super::hub::Hub;
 use super::slots::Thing;
-use super::source::{Endpoint, Listen, Source, SourceError};
+use super::source::{Endpoint, FeedSource, FeedSourceError, Listen};
 use crate::{Clock, FeedError, Listener};
 
 /// The TCP MD5 keys that the door of a source had.
@@ -18,14 +18,14 @@ impl Hub {
     /// has changed.
     pub(super) fn reload(
         &mut self,
-        sources: Vec<Source>,
+        sources: Vec<FeedSource>,
         to: &mut dyn Listener,
-    ) -> Result<Vec<SourceError>, FeedError> {
+    ) -> Result<Vec<FeedSourceError>, FeedError> {
         let mut failed = refused(&sources);
         if !failed.is_empty() {
             return Ok(failed);
         }
-        let stays = |source: &Source| {
+        let stays = |source: &FeedSource| {
             let running = self.sources.get(&*source.name);
             running.is_some_and(|running| running.identity == source.identity())
         };
@@ -72,7 +72,7 @@ impl Hub {
 
     /// Shuts the doors that go and whose ports are those of new ones: two sockets cannot listen on 0.0.0.0 and on
     /// 127.0.0.1 at one port. Connections stay.
-    fn make_way(&mut self, gone: &[Arc<str>], new: &[Source]) -> Vec<usize> {
+    fn make_way(&mut self, gone: &[Arc<str>], new: &[FeedSource]) -> Vec<usize> {
         let ports: BTreeSet<u16> = new
             .iter()
             .filter_map(|source| match &source.endpoint {
@@ -94,7 +94,11 @@ impl Hub {
     }
 
     /// Gives the doors that stay their new keys. Returns those that they had.
-    fn change_keys(&mut self, stay: &mut [Source], failed: &mut Vec<SourceError>) -> Vec<Keys> {
+    fn change_keys(
+        &mut self,
+        stay: &mut [FeedSource],
+        failed: &mut Vec<FeedSourceError>,
+    ) -> Vec<Keys> {
         let mut before = Vec::new();
         for source in stay {
             let Endpoint::Listen(listen) = &mut source.endpoint else { continue };
@@ -102,7 +106,7 @@ impl Hub {
             before.push((source.name.clone(), door.keys()));
             if let Err(error) = door.set_keys(std::mem::take(&mut listen.keys)) {
                 let (name, address) = (source.name.clone(), listen.address);
-                failed.push(SourceError::Listen { name, address, error });
+                failed.push(FeedSourceError::Listen { name, address, error });
             }
         }
         before
@@ -146,11 +150,11 @@ impl Hub {
 }
 
 /// What is wrong with sources before one of them is opened.
-fn refused(sources: &[Source]) -> Vec<SourceError> {
+fn refused(sources: &[FeedSource]) -> Vec<FeedSourceError> {
     let mut names = BTreeSet::new();
-    let twice = |source: &Source| match names.insert(source.name.clone()) {
+    let twice = |source: &FeedSource| match names.insert(source.name.clone()) {
         true => source.check().err(),
-        false => Some(SourceError::Twice { name: source.name.clone() }),
+        false => Some(FeedSourceError::Twice { name: source.name.clone() }),
     };
     sources.iter().filter_map(twice).collect()
 }

@@ -10,17 +10,17 @@ use crate::Event;
 
 /// Something that happened to a source of a [`Hub`](super::Hub); the others go on.
 #[derive(Debug)]
-pub struct Report {
+pub struct SourceReport {
     /// The source, or its session: `bmp`, `bmp 192.0.2.1`.
     pub source: Arc<str>,
     /// What happened.
-    pub what: Happened,
+    pub what: SourceEvent,
 }
 
 /// What happened to a source.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Happened {
+pub enum SourceEvent {
     /// It waits for connections.
     Listening {
         /// Where.
@@ -85,16 +85,16 @@ pub enum Happened {
         count: u64,
     },
     /// What the source's protocol reports.
-    Said(Event),
+    Protocol(Event),
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SourceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.source, self.what)
     }
 }
 
-impl fmt::Display for Happened {
+impl fmt::Display for SourceEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listening { address } => write!(f, "listens on {address}"),
@@ -119,13 +119,13 @@ impl fmt::Display for Happened {
                  are gone"
             ),
             Self::More { count } => write!(f, "and {count} more like this"),
-            Self::Said(event) => write!(f, "{event}"),
+            Self::Protocol(event) => write!(f, "{event}"),
         }
     }
 }
 
 /// Receives reports.
-pub(super) type Hear = Arc<dyn Fn(Report) + Send + Sync>;
+pub(super) type Hear = Arc<dyn Fn(SourceReport) + Send + Sync>;
 
 /// Lets through a few of what may come in floods, and counts the rest.
 #[derive(Clone, Debug)]

@@ -13,11 +13,11 @@ use mio::net::TcpStream;
 use super::door::Door;
 use super::hub::Hub;
 use super::link::{Context, Link, Shown, Via};
-use super::report::{Happened, Hear, Report, Throttle};
+use super::report::{Hear, SourceEvent, SourceReport, Throttle};
 use super::slots::Thing;
-use super::source::{Speaker, Who};
+use super::source::{ProtocolFactory, SessionContext};
 use super::stream::Stream;
-use crate::{Clock, Event, FeedError, Listener, Refusal, SystemClock};
+use crate::{Clock, ConnectionRefusal, Event, FeedError, Listener, SystemClock};
 
 /// The peers that have routes in a table, with their numbers: those of its checkpoint, for [`Hub::adopt`].
 pub fn speaking(rib: &Rib) -> Vec<(u32, Peer)> {
@@ -70,7 +70,7 @@ impl Hub {
                         slots.queue(key);
                     }
                 }
-                Err(Refusal { farewell, why }) => {
+                Err(ConnectionRefusal { farewell, why }) => {
                     cx.farewells.push((stream, farewell.into()));
                     refused = Some(why);
                 }
@@ -107,7 +107,7 @@ impl Hub {
         &mut self,
         source: &Arc<str>,
         address: IpAddr,
-        speaker: &Speaker,
+        speaker: &ProtocolFactory,
     ) -> usize {
         let name: Arc<str> = format!("{source} {address}").into();
         let key = self.slots.number();
@@ -126,12 +126,13 @@ impl Hub {
         &self,
         (name, shown): (Arc<str>, Shown),
         remote: Option<IpAddr>,
-        speaker: &Speaker,
+        speaker: &ProtocolFactory,
         via: Via,
         key: usize,
     ) -> Link {
         let events = events_of(Arc::clone(&name), Arc::clone(&self.hear), self.clock);
-        let protocol = (speaker.protocol)(Who { name: Arc::clone(&name), remote, events });
+        let protocol =
+            (speaker.protocol)(SessionContext { name: Arc::clone(&name), remote, events });
         Link::new((name, shown), speaker.settings.clone(), protocol, via, Token(key))
     }
 
@@ -188,7 +189,10 @@ impl Hub {
             self.settle(key, now);
         }
         for (source, peers) in orphans {
-            (self.hear)(Report { source: source.into(), what: Happened::Orphans { peers } });
+            (self.hear)(SourceReport {
+                source: source.into(),
+                what: SourceEvent::Orphans { peers },
+            });
         }
         Ok(())
     }
@@ -212,15 +216,15 @@ impl Hub {
 fn events_of(source: Arc<str>, hear: Hear, clock: SystemClock) -> Box<dyn Fn(Event) + Send> {
     let damage = Mutex::new(Throttle::default());
     Box::new(move |event| {
-        let report = |what| hear(Report { source: Arc::clone(&source), what });
+        let report = |what| hear(SourceReport { source: Arc::clone(&source), what });
         if let Event::Damaged(_) = event {
             let passed = damage.lock().unwrap_or_else(PoisonError::into_inner).pass(clock.now());
             match passed {
                 None => return,
                 Some(0) => {}
-                Some(count) => report(Happened::More { count }),
+                Some(count) => report(SourceEvent::More { count }),
             }
         }
-        report(Happened::Said(event));
+        report(SourceEvent::Protocol(event));
     })
 }

@@ -11,11 +11,11 @@ use fibula_core::AnyPrefix;
 use fibula_ingest::Decoder;
 use fibula_rib::Peer;
 
-use super::stream::Device;
+use super::stream::StreamDevice;
 use crate::{Event, Protocol};
 
 /// A source of a [`Hub`](super::Hub), as it is configured.
-pub struct Source {
+pub struct FeedSource {
     /// Its name, which no other source has: text without white space. Sessions of a source that listens
     /// are called so with the remote address behind: `bmp 192.0.2.1`.
     pub name: String,
@@ -38,7 +38,7 @@ pub enum Endpoint {
         /// Where to.
         address: SocketAddr,
         /// What is spoken.
-        speaker: Speaker,
+        speaker: ProtocolFactory,
         /// When a connection that failed is tried again.
         retry: Retry,
     },
@@ -47,16 +47,16 @@ pub enum Endpoint {
         /// The pipe.
         path: PathBuf,
         /// What is spoken.
-        speaker: Speaker,
+        speaker: ProtocolFactory,
     },
     /// Reads something that is opened by a function: the kernel's routing socket.
-    Device {
+    StreamDevice {
         /// A description, for display.
         what: String,
         /// Opens it.
-        open: Box<dyn Fn() -> io::Result<Box<dyn Device>> + Send>,
+        open: Box<dyn Fn() -> io::Result<Box<dyn StreamDevice>> + Send>,
         /// What is spoken.
-        speaker: Speaker,
+        speaker: ProtocolFactory,
         /// When a device that failed is opened again.
         retry: Retry,
     },
@@ -70,7 +70,7 @@ pub struct Listen {
     pub address: SocketAddr,
     /// Who may connect: the longest prefix that has the remote address decides what is spoken. A prefix of a
     /// single address is a session that exists, and is shown, before it is connected.
-    pub speakers: Vec<(AnyPrefix, Speaker)>,
+    pub speakers: Vec<(AnyPrefix, ProtocolFactory)>,
     /// How many sessions there may be, connected or lost.
     pub limit: usize,
     /// Whose connections must be signed, with which TCP MD5 key, on Linux (see
@@ -80,16 +80,16 @@ pub struct Listen {
 
 /// What is spoken at an endpoint.
 #[derive(Clone)]
-pub struct Speaker {
-    /// What it is configured to, as text: at [`Handle::reload`](super::Handle::reload) a session whose
+pub struct ProtocolFactory {
+    /// What it is configured to, as text: at [`HubHandle::reload`](super::HubHandle::reload) a session whose
     /// settings are equal is not touched.
     pub settings: String,
     /// Makes the protocol of a session.
-    pub protocol: Arc<dyn Fn(Who) -> Box<dyn Protocol> + Send + Sync>,
+    pub protocol: Arc<dyn Fn(SessionContext) -> Box<dyn Protocol> + Send + Sync>,
 }
 
 /// A session that needs a protocol.
-pub struct Who {
+pub struct SessionContext {
     /// The session's name, which is the [source](Peer::source) of its peers, a space and the peer's view
     /// behind where it has views. After a restart, peers are given to the sessions by it.
     pub name: Arc<str>,
@@ -143,7 +143,7 @@ pub struct Folder {
     pub after: Option<String>,
     /// After how long a file that does not change is complete.
     pub settle: Duration,
-    /// What it is configured to, as [`Speaker::settings`].
+    /// What it is configured to, as [`ProtocolFactory::settings`].
     pub settings: String,
     /// Makes the decoder of a file.
     pub decoder: Arc<dyn Fn() -> Box<dyn Decoder> + Send + Sync>,
@@ -153,7 +153,7 @@ pub struct Folder {
     pub table: String,
 }
 
-impl Source {
+impl FeedSource {
     /// What must not change if the source is to go on at a reload. The speakers of a door are compared one by
     /// one.
     pub(super) fn identity(&self) -> Identity {
@@ -161,7 +161,7 @@ impl Source {
             Endpoint::Listen(_) => ("listen", ""),
             Endpoint::Connect { speaker, .. } => ("connect", &*speaker.settings),
             Endpoint::Path { speaker, .. } => ("path", &*speaker.settings),
-            Endpoint::Device { speaker, .. } => ("device", &*speaker.settings),
+            Endpoint::StreamDevice { speaker, .. } => ("device", &*speaker.settings),
             Endpoint::Folder(folder) => ("folder", &*folder.settings),
         };
         let place = self.endpoint.text();
@@ -174,9 +174,9 @@ impl Source {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), SourceError> {
+    pub(super) fn check(&self) -> Result<(), FeedSourceError> {
         let is_name = !self.name.is_empty() && !self.name.contains(char::is_whitespace);
-        is_name.then_some(()).ok_or_else(|| SourceError::Name { name: self.name.clone() })
+        is_name.then_some(()).ok_or_else(|| FeedSourceError::Name { name: self.name.clone() })
     }
 }
 
@@ -189,12 +189,12 @@ impl Endpoint {
             Self::Path { path, .. } | Self::Folder(Folder { path, .. }) => {
                 path.display().to_string()
             }
-            Self::Device { what, .. } => what.clone(),
+            Self::StreamDevice { what, .. } => what.clone(),
         }
     }
 }
 
-/// See [`Source::identity`].
+/// See [`FeedSource::identity`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     kind: &'static str,
@@ -207,7 +207,7 @@ pub(super) struct Identity {
 /// Why a source cannot be run.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum SourceError {
+pub enum FeedSourceError {
     /// Its name is empty or has white space in it.
     Name {
         /// The name.
@@ -236,7 +236,7 @@ pub enum SourceError {
     },
 }
 
-impl fmt::Display for SourceError {
+impl fmt::Display for FeedSourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name { name } => {
@@ -253,7 +253,7 @@ impl fmt::Display for SourceError {
     }
 }
 
-impl std::error::Error for SourceError {
+impl std::error::Error for FeedSourceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Listen { error, .. } | Self::Thread { error, .. } => Some(error),

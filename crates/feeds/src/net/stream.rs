@@ -28,9 +28,9 @@ pub enum Got {
 
 /// Something other than a socket or a pipe that gives bytes, such as the kernel's routing socket.
 ///
-/// Its descriptor does not block, and is readable while [`Device::read`] has something to give. Opened
+/// Its descriptor does not block, and is readable while [`StreamDevice::read`] has something to give. Opened
 /// anew, it says everything again.
-pub trait Device: AsFd + Send {
+pub trait StreamDevice: AsFd + Send {
     /// Reads what there is, whole records where the device has records.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ pub trait Device: AsFd + Send {
     /// Sends what the protocol has to say; gives how many bytes of it were taken.
     ///
     /// # Errors
-    /// As [`Device::read`].
+    /// As [`StreamDevice::read`].
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(bytes.len())
     }
@@ -55,7 +55,7 @@ pub(super) enum Stream {
     Pipe(File),
     /// A file, which is always readable and cannot be polled.
     File(File),
-    Device(Box<dyn Device>),
+    StreamDevice(Box<dyn StreamDevice>),
 }
 
 /// A connection whose other end says nothing at all is asked after so long whether it is still there, and
@@ -137,7 +137,7 @@ impl Stream {
                 }
             }
             Self::File(_) => Ok(()),
-            Self::Device(device) => {
+            Self::StreamDevice(device) => {
                 registry.register(&mut SourceFd(&device.as_fd().as_raw_fd()), token, BOTH)
             }
         }
@@ -151,7 +151,9 @@ impl Stream {
                 registry.deregister(&mut SourceFd(&file.as_raw_fd()))
             }
             Self::File(_) => Ok(()),
-            Self::Device(device) => registry.deregister(&mut SourceFd(&device.as_fd().as_raw_fd())),
+            Self::StreamDevice(device) => {
+                registry.deregister(&mut SourceFd(&device.as_fd().as_raw_fd()))
+            }
         };
     }
 
@@ -160,7 +162,7 @@ impl Stream {
         let read = match self {
             Self::Tcp(stream) => stream.read(into),
             Self::Fifo(file) | Self::Pipe(file) | Self::File(file) => file.read(into),
-            Self::Device(device) => return device.read(into),
+            Self::StreamDevice(device) => return device.read(into),
         };
         Ok(match read? {
             0 => Got::End,
@@ -174,7 +176,7 @@ impl Stream {
             Self::Tcp(stream) => stream.write(bytes),
             // Nobody reads these.
             Self::Fifo(_) | Self::Pipe(_) | Self::File(_) => Ok(bytes.len()),
-            Self::Device(device) => device.write(bytes),
+            Self::StreamDevice(device) => device.write(bytes),
         }
     }
 

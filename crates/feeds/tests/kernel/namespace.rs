@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use fibula_feeds::SourceState;
 use fibula_feeds::kernel::{KernelOptions, endpoint};
-use fibula_feeds::net::Source;
+use fibula_feeds::net::FeedSource;
 
 use super::shown::{differences, fed, ip, kernel};
 use crate::net::{LIMIT, Net, ms};
@@ -45,9 +45,9 @@ fn links() {
     }
 }
 
-fn source(options: &KernelOptions) -> Source {
+fn source(options: &KernelOptions) -> FeedSource {
     let options = KernelOptions { table: "kernel".to_owned(), ..options.clone() };
-    Source {
+    FeedSource {
         name: "kernel".to_owned(),
         kind: "kernel",
         table: "kernel".to_owned(),

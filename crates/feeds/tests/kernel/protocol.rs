@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fibula_feeds::kernel::{Kernel, KernelOptions, Overruns};
+use fibula_feeds::kernel::{KernelOptions, KernelProtocol, Overruns};
 use fibula_feeds::{FeedError, Protocol, SourceState};
 use fibula_rib::Rib;
 
@@ -42,7 +42,7 @@ const INTERRUPTED: u16 = 0x10;
 
 /// A kernel that the test plays.
 struct Played {
-    kernel: Kernel,
+    kernel: KernelProtocol,
     rib: Rib,
     /// What was asked and not answered yet: type, family, sequence number.
     asked: Vec<(u16, u8, u32)>,
@@ -51,7 +51,7 @@ struct Played {
 impl Played {
     fn new() -> Self {
         let options = KernelOptions { every: None, settle: s(1), ..Default::default() };
-        let kernel = Kernel::new(options, Overruns::default());
+        let kernel = KernelProtocol::new(options, Overruns::default());
         Self { kernel, rib: Rib::default(), asked: Vec::new() }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fibula_feeds::SourceState;
-use fibula_feeds::net::{Endpoint, Folder, Source};
+use fibula_feeds::net::{Endpoint, FeedSource, Folder};
 use fibula_ingest::Decoder;
 use fibula_rib::Peer;
 use flate2::Compression;
@@ -16,7 +16,7 @@ use flate2::write::GzEncoder;
 use super::{LIMIT, Net, ms, source, table};
 use crate::common::Lines;
 
-pub fn folder(path: &Path, settle: Duration, after: Option<&str>) -> Source {
+pub fn folder(path: &Path, settle: Duration, after: Option<&str>) -> FeedSource {
     source(
         "mrt",
         Endpoint::Folder(Folder {

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use fibula_core::{AnyPrefix, Update, Vrf};
-use fibula_feeds::net::{Endpoint, Handle, Hub, Listen, Source, Speaker};
+use fibula_feeds::net::{Endpoint, FeedSource, Hub, HubHandle, Listen, ProtocolFactory};
 use fibula_feeds::{
     Board, FeedError, Listener, PathCounts, Session, SessionOptions, SourceState, SourceStatus,
 };
@@ -66,7 +66,7 @@ impl Listener for Table {
 
 /// A hub that runs.
 pub struct Net {
-    pub handle: Handle,
+    pub handle: HubHandle,
     pub board: Arc<Board>,
     pub table: Table,
     reports: Arc<Mutex<Vec<String>>>,
@@ -74,12 +74,12 @@ pub struct Net {
 }
 
 impl Net {
-    pub fn start(sources: Vec<Source>) -> Self {
+    pub fn start(sources: Vec<FeedSource>) -> Self {
         Self::with(Rib::default(), sources)
     }
 
     /// With what a checkpoint has.
-    pub fn with(rib: Rib, sources: Vec<Source>) -> Self {
+    pub fn with(rib: Rib, sources: Vec<FeedSource>) -> Self {
         let (board, reports) = (Arc::new(Board::default()), Arc::new(Mutex::new(Vec::new())));
         let hear = Arc::clone(&reports);
         let mut hub = Hub::new(Arc::clone(&board), move |report| {
@@ -169,8 +169,8 @@ pub fn options() -> SessionOptions {
     SessionOptions { quiet: ms(30), hold: Duration::from_secs(60), ..Default::default() }
 }
 
-pub fn speaker(options: SessionOptions) -> Speaker {
-    Speaker {
+pub fn speaker(options: SessionOptions) -> ProtocolFactory {
+    ProtocolFactory {
         settings: format!("{options:?}"),
         protocol: Arc::new(move |who| {
             let peer = Peer { source: Some(who.name), ..Peer::new(who.remote, 7) };
@@ -181,8 +181,8 @@ pub fn speaker(options: SessionOptions) -> Speaker {
     }
 }
 
-pub fn source(name: &str, endpoint: Endpoint) -> Source {
-    Source { name: name.to_owned(), kind: "test", table: String::new(), endpoint }
+pub fn source(name: &str, endpoint: Endpoint) -> FeedSource {
+    FeedSource { name: name.to_owned(), kind: "test", table: String::new(), endpoint }
 }
 
 /// A prefix, or an address alone.
@@ -191,7 +191,7 @@ pub fn within(text: &str) -> AnyPrefix {
 }
 
 /// Listens on a free port for those within this prefix.
-pub fn listen(name: &str, from: &str, options: SessionOptions) -> Source {
+pub fn listen(name: &str, from: &str, options: SessionOptions) -> FeedSource {
     let speakers = vec![(within(from), speaker(options))];
     let address = "127.0.0.1:0".parse().unwrap();
     source(name, Endpoint::Listen(Listen { address, speakers, limit: 4, keys: Vec::new() }))

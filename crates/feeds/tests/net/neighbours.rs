@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use fibula_feeds::SourceState;
 use fibula_feeds::bgp::{BgpSession, Neighbour};
-use fibula_feeds::net::{Endpoint, Listen, Speaker};
+use fibula_feeds::net::{Endpoint, Listen, ProtocolFactory};
 
 use super::{Net, connect, source, within};
 use crate::bgp::speaker::{FOUR, IPV4, KEEPALIVE, PATH, RESTART, message, open, split, update};
 
 /// A hub with a neighbour at 127.0.0.1.
 fn collector(limit: Option<u32>) -> Net {
-    let protocol = Arc::new(move |who: fibula_feeds::net::Who| {
+    let protocol = Arc::new(move |who: fibula_feeds::net::SessionContext| {
         let remote = who.remote.unwrap();
         let ours = [10, 0, 0, 1].into();
         let neighbour = Neighbour::new(remote, 65000, ours);
@@ -21,7 +21,8 @@ fn collector(limit: Option<u32>) -> Net {
         let neighbour = Neighbour { most_routes: limit, hold_time: 0, ..neighbour };
         Box::new(BgpSession::new(neighbour).with_events(who.events)) as _
     });
-    let speakers = vec![(within("127.0.0.1"), Speaker { settings: String::new(), protocol })];
+    let speakers =
+        vec![(within("127.0.0.1"), ProtocolFactory { settings: String::new(), protocol })];
     let address = "127.0.0.1:0".parse().unwrap();
     let listen = Listen { address, speakers, limit: 4, keys: Vec::new() };
     Net::start(vec![source("bgp", Endpoint::Listen(listen))])

@@ -4,12 +4,12 @@ use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
 
 use fibula_feeds::SessionOptions;
-use fibula_feeds::net::{Endpoint, HubEnded, Listen, Source, SourceError};
+use fibula_feeds::net::{Endpoint, FeedSource, FeedSourceError, HubEnded, Listen};
 
 use super::{Net, connect, listen, ms, options, say, source, speaker, table, within};
 
 /// Listens on this address for these, each with a hold time that tells their settings apart.
-fn door(name: &str, address: SocketAddr, from: &[(&str, u64)]) -> Source {
+fn door(name: &str, address: SocketAddr, from: &[(&str, u64)]) -> FeedSource {
     let speakers = from.iter().map(|&(from, hold)| {
         (within(from), speaker(SessionOptions { hold: ms(hold), ..options() }))
     });
@@ -131,7 +131,7 @@ fn sources_are_added_and_removed() {
     let net = Net::start(vec![]);
     assert!(net.handle.add(listen("lines", "127.0.0.1", options())).unwrap().is_ok());
     let twice = net.handle.add(listen("lines", "127.0.0.1", options())).unwrap();
-    assert!(matches!(twice, Err(SourceError::Twice { .. })));
+    assert!(matches!(twice, Err(FeedSourceError::Twice { .. })));
     let address = net.address("lines");
     let taken = net.handle.add(door("other", address, &[])).unwrap().unwrap_err().to_string();
     assert!(taken.starts_with(&format!("other: cannot listen on {address}: ")), "{taken}");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_feeds::net::{Endpoint, Folder, Hub, Source, speaking};
+use fibula_feeds::net::{Endpoint, FeedSource, Folder, Hub, speaking};
 use fibula_feeds::{Board, Checkpoints, Clock, LiveFeed, Positions, SessionOptions, SystemClock};
 use fibula_fib::FibOptions;
 use fibula_ingest::Decoder;
@@ -38,7 +38,7 @@ impl Process<'_> {
 
 /// Runs a process with a checkpoint every few milliseconds. It ends as if killed: what it wrote last stays
 /// as it was while the test ran.
-fn process(checkpoint: &Path, sources: Vec<Source>, test: impl FnOnce(&Process<'_>)) {
+fn process(checkpoint: &Path, sources: Vec<FeedSource>, test: impl FnOnce(&Process<'_>)) {
     let restored = match checkpoint.exists() {
         true => Rib::open(checkpoint, Preference::default()).unwrap(),
         false => Restored { rib: Rib::default(), position: String::new(), feed: None },
@@ -81,7 +81,7 @@ fn held(checkpoint: &Path) -> (Paths, Option<String>) {
     (paths(&restored.rib), positions.get("mrt").map(str::to_owned))
 }
 
-fn folder(path: &Path) -> Source {
+fn folder(path: &Path) -> FeedSource {
     let endpoint = Endpoint::Folder(Folder {
         path: path.to_owned(),
         after: None,

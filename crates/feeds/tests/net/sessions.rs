@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fibula_feeds::net::{Endpoint, Listen, Speaker};
+use fibula_feeds::net::{Endpoint, Listen, ProtocolFactory};
 use fibula_feeds::{FeedError, Figures, Listener, Protocol, SessionOptions, SourceState};
 
 use super::{LIMIT, Net, connect, listen, ms, options, say, source, table, within};
@@ -333,7 +333,7 @@ fn talkers(talk: usize) -> Net {
     let protocol = Arc::new(move |_| -> Box<dyn Protocol> {
         Box::new(Talker { talk, figures: Figures::default(), state: SourceState::Idle })
     });
-    let speakers = vec![(within("127.0.0.1"), Speaker { settings: "".into(), protocol })];
+    let speakers = vec![(within("127.0.0.1"), ProtocolFactory { settings: "".into(), protocol })];
     let address = "127.0.0.1:0".parse().unwrap();
     let listen = Listen { address, speakers, limit: 4, keys: Vec::new() };
     Net::start(vec![source("talk", Endpoint::Listen(listen))])

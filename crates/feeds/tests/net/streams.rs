@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fibula_feeds::SourceState;
-use fibula_feeds::net::{Device, Endpoint, Got, Retry};
+use fibula_feeds::net::{Endpoint, Got, Retry, StreamDevice};
 
 use super::{Net, options, say, source, speaker, table};
 
@@ -41,7 +41,7 @@ fn a_connection_is_opened_until_somebody_answers() {
     net.wait_connections("out", 2);
 }
 
-fn path(path: &Path) -> fibula_feeds::net::Source {
+fn path(path: &Path) -> fibula_feeds::net::FeedSource {
     source("lines", Endpoint::Path { path: path.to_owned(), speaker: speaker(options()) })
 }
 
@@ -103,7 +103,7 @@ impl AsFd for Fragile {
     }
 }
 
-impl Device for Fragile {
+impl StreamDevice for Fragile {
     fn read(&mut self, into: &mut [u8]) -> io::Result<Got> {
         match self.0.read(into)? {
             0 => Ok(Got::End),
@@ -117,7 +117,7 @@ impl Device for Fragile {
 fn a_device_that_loses_something_says_everything_again() {
     let ends = Arc::new(Mutex::new(Vec::new()));
     let opened = Arc::clone(&ends);
-    let open = move || -> io::Result<Box<dyn Device>> {
+    let open = move || -> io::Result<Box<dyn StreamDevice>> {
         let (here, mut there) = UnixStream::pair()?;
         here.set_nonblocking(true)?;
         let mut opened = opened.lock().unwrap();
@@ -132,7 +132,7 @@ fn a_device_that_loses_something_says_everything_again() {
         opened.push(Some(there));
         Ok(Box::new(Fragile(here)))
     };
-    let endpoint = Endpoint::Device {
+    let endpoint = Endpoint::StreamDevice {
         what: "routing socket".to_owned(),
         open: Box::new(open),
         speaker: speaker(options()),

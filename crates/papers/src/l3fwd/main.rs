@@ -21,7 +21,7 @@ use fibula_core::Family;
 use fibula_engines::{BoxedEngine, EngineFamily, find};
 use fibula_measure::{median, rounded};
 use fibula_papers::out::{Csv, Failure, note, table};
-use fibula_router::pipeline::Shape;
+use fibula_router::pipeline::ThreadLayout;
 use fibula_router::port::dpdk;
 use fibula_router::port::dpdk::rival::{self, Device, FRAME, NEIGHBOURS, Scheme, Table};
 use fibula_simd::Isa;
@@ -97,7 +97,7 @@ const SAMPLE: usize = 100_000;
 /// What runs before the time is taken, of that time.
 const WARM_UP: f64 = 0.2;
 const CASES: [&str; 7] = ["bare", "io", "fibula", "l3fwd-lpm", "l3fwd-fib", "lpm", "fib"];
-const FUSED: Form = Form(Shape::Fused { threads: 1 });
+const FUSED: Form = Form(ThreadLayout::Fused { threads: 1 });
 
 fn main() -> ExitCode {
     let args = Args::parse();

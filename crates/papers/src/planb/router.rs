@@ -13,7 +13,7 @@ use fibula_papers::out::Failure;
 use fibula_router::egress::{Adjacency, Egress, EgressPort, Group, Member};
 use fibula_router::forward::{Outcome, Side, View};
 use fibula_router::pipeline::{
-    Attached, Event, Handle, PipelineOptions, Routing, Snapshot, Stage, Views,
+    Attached, CounterValues, Event, PipelineHandle, PipelineOptions, Routing, Stage, Views,
 };
 use fibula_router::pool::HEADROOM;
 use fibula_router::port::memory::{self, Flows, MemoryOptions, Sent};
@@ -101,7 +101,7 @@ pub struct Measured {
 
 impl Measured {
     /// What a router counted that sent at this rate.
-    pub fn of(end: &Snapshot, mpps: f64) -> Self {
+    pub fn of(end: &CounterValues, mpps: f64) -> Self {
         let received: u64 = end.ports.iter().map(|port| port.received.packets).sum();
         let lost: u64 = end.losses.iter().sum();
         let stage =
@@ -309,7 +309,7 @@ impl<A: Sides> Bench<A> {
         flows: [Arc<Flows>; PORTS],
         packets: Option<u64>,
         meanwhile: impl FnOnce(&[Arc<Sent>]),
-    ) -> Result<(Snapshot, Vec<Arc<Sent>>), Failure> {
+    ) -> Result<(CounterValues, Vec<Arc<Sent>>), Failure> {
         // A sample must not be lost: pool and rings hold all of it.
         let (slots, ring) = match packets {
             Some(_) => (4 * SAMPLE, PORTS * SAMPLE),
@@ -341,8 +341,8 @@ impl<A: Sides> Bench<A> {
         form: Form,
         (pool, ports): (&'p Pool, Vec<Attached<'p>>),
         ring: usize,
-        meanwhile: impl FnOnce(&Handle),
-    ) -> Result<Snapshot, Failure> {
+        meanwhile: impl FnOnce(&PipelineHandle),
+    ) -> Result<CounterValues, Failure> {
         let options =
             PipelineOptions { shape: form.0, burst: self.burst, ring, ..Default::default() };
         let pipeline = Pipeline::new(pool, ports, options)?;

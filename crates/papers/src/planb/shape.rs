@@ -3,26 +3,26 @@
 use std::fmt;
 use std::str::FromStr;
 
-use fibula_router::pipeline::Shape;
+use fibula_router::pipeline::ThreadLayout;
 
 /// Which threads there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Form(pub Shape);
+pub struct Form(pub ThreadLayout);
 
 impl Form {
     /// Queues that each port needs, so that no thread is without packets.
     pub fn queues(self) -> usize {
         match self.0 {
-            Shape::Fused { threads } => threads,
-            Shape::Staged { receive, lookup, transmit } => receive.max(lookup).max(transmit),
+            ThreadLayout::Fused { threads } => threads,
+            ThreadLayout::Staged { receive, lookup, transmit } => receive.max(lookup).max(transmit),
         }
     }
 
     /// Its threads in all.
     pub fn threads(self) -> usize {
         match self.0 {
-            Shape::Fused { threads } => threads,
-            Shape::Staged { receive, lookup, transmit } => receive + lookup + transmit,
+            ThreadLayout::Fused { threads } => threads,
+            ThreadLayout::Staged { receive, lookup, transmit } => receive + lookup + transmit,
         }
     }
 }
@@ -36,7 +36,7 @@ impl FromStr for Form {
             _ => Err(format!("{text}: 1 to 64 threads are possible")),
         };
         if let Some(threads) = text.strip_prefix("fused:") {
-            return Ok(Self(Shape::Fused { threads: count(threads)? }));
+            return Ok(Self(ThreadLayout::Fused { threads: count(threads)? }));
         }
         let parts: Vec<&str> = text.split('-').collect();
         let (receive, lookup, transmit) = match parts[..] {
@@ -44,16 +44,18 @@ impl FromStr for Form {
             [receive, lookup, transmit] => (count(receive)?, count(lookup)?, count(transmit)?),
             _ => return Err("fused:N, R-L or R-L-T, as fused:1 or 1-2-1".to_owned()),
         };
-        Ok(Self(Shape::Staged { receive, lookup, transmit }))
+        Ok(Self(ThreadLayout::Staged { receive, lookup, transmit }))
     }
 }
 
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Shape::Fused { threads } => write!(f, "fused:{threads}"),
-            Shape::Staged { receive, lookup, transmit: 0 } => write!(f, "{receive}-{lookup}"),
-            Shape::Staged { receive, lookup, transmit } => {
+            ThreadLayout::Fused { threads } => write!(f, "fused:{threads}"),
+            ThreadLayout::Staged { receive, lookup, transmit: 0 } => {
+                write!(f, "{receive}-{lookup}")
+            }
+            ThreadLayout::Staged { receive, lookup, transmit } => {
                 write!(f, "{receive}-{lookup}-{transmit}")
             }
         }

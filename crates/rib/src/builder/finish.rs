@@ -6,11 +6,11 @@ use hashbrown::HashMap;
 
 use super::attributes::{AttributeSets, PEER};
 use super::peers::{Peer, peer_of, speaker};
-use super::places::Sources;
-use super::store::{Found, LOCAL, Said, Store};
+use super::records::Sources;
+use super::store::{Found, LOCAL, PeerSet, Store};
 use super::tags::{Describe, Lists, Tags};
 use super::{PeerChoice, TableBuilder};
-use crate::rib::names::{Places, SetTexts};
+use crate::rib::names::{SetColumns, SetTexts};
 use crate::{
     ColumnKind, ColumnsBuilder, LeftOut, Preference, Provenance, SelectedPeer, Table, TableError,
 };
@@ -77,7 +77,7 @@ fn select_peers(builder: &TableBuilder) -> Result<Vec<usize>, TableError> {
 /// Turns attribute sets into rows: sets that are equal in the columns that are kept become one row.
 struct Rows<'a> {
     sets: &'a AttributeSets,
-    places: Places,
+    places: SetColumns,
     columns: ColumnsBuilder,
     /// The row of each set, and of which speaker; `u32::MAX` while it has none.
     row_of: Vec<(u32, u32)>,
@@ -126,7 +126,7 @@ impl<'a> Rows<'a> {
         let names: Vec<&str> = kinds.iter().map(|(name, _)| *name).collect();
         Ok(Self {
             sets,
-            places: Places::new(&names, known.iter().map(|c| &c.name)),
+            places: SetColumns::new(&names, known.iter().map(|c| &c.name)),
             columns: ColumnsBuilder::new(&kinds),
             row_of: vec![(0, u32::MAX); sets.len()],
             more: HashMap::new(),
@@ -162,7 +162,7 @@ impl<'a> Rows<'a> {
     {
         store.local.tagged.sort();
         let preference = Preference::default();
-        let mut routes: Vec<(Prefix<A>, Said, u32)> = Vec::new();
+        let mut routes: Vec<(Prefix<A>, PeerSet, u32)> = Vec::new();
         for found in store.routes(peers, self.sets, &preference) {
             if let Some(other) = found.other {
                 let place = store.local.get(found.number);
@@ -198,7 +198,7 @@ impl<'a> Rows<'a> {
             is_peer: self.peer == Some(lists.place),
         };
         let best = [Some(found.said), found.other].into_iter().flatten();
-        let paths: Vec<Said> = match self.all_peers {
+        let paths: Vec<PeerSet> = match self.all_peers {
             true => store.paths(peers, found.number),
             false => best.filter(|said| said.speaker != LOCAL).collect(),
         };
@@ -207,8 +207,8 @@ impl<'a> Rows<'a> {
             .ok_or(TableError::Limit { what: "lists of values" })
     }
 
-    fn row(&mut self, said: Said) -> Result<u32, TableError> {
-        let Said { set: number, speaker } = said;
+    fn row(&mut self, said: PeerSet) -> Result<u32, TableError> {
+        let PeerSet { set: number, speaker } = said;
         if let Some(peer) = peer_of(speaker) {
             self.routes_of[peer] += 1;
         }
@@ -232,7 +232,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The row of a set with a list of values.
-    fn row_with(&mut self, said: Said, list: u32) -> Result<u32, TableError> {
+    fn row_with(&mut self, said: PeerSet, list: u32) -> Result<u32, TableError> {
         if let Some(peer) = peer_of(said.speaker) {
             self.routes_of[peer] += 1;
         }
@@ -249,7 +249,7 @@ impl<'a> Rows<'a> {
 
     fn make_row(
         &mut self,
-        Said { set: number, speaker }: Said,
+        PeerSet { set: number, speaker }: PeerSet,
         listed: Option<(usize, &str)>,
     ) -> Result<u32, TableError> {
         let set = self.sets.get(number);

@@ -3,7 +3,7 @@
 mod attributes;
 mod finish;
 mod peers;
-mod places;
+mod records;
 mod store;
 mod table;
 mod tags;
@@ -15,7 +15,7 @@ use fibula_core::{AnyPrefix, Attributes, Change, ScalarType, Update, Value};
 use crate::{ColumnKind, Replacement, SourceRecord, Table, TableError};
 use attributes::AttributeSets;
 use peers::Peers;
-use places::{Place, Sources};
+use records::{RecordRef, Sources};
 use store::{LOCAL, Store, TooMany};
 use tags::Tags;
 
@@ -273,7 +273,7 @@ impl TableBuilder {
         };
         if attributes.is_none() {
             if speaker == LOCAL {
-                local.put(number, Place::default());
+                local.put(number, RecordRef::default());
                 local.tagged.forget(number);
             }
             return;

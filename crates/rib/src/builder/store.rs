@@ -8,7 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
 use super::attributes::AttributeSets;
-use super::places::Local;
+use super::records::Local;
 use crate::Preference;
 use crate::rib::decision::Contender;
 
@@ -26,7 +26,7 @@ pub(super) struct Store<A: Addr> {
     prefixes: Vec<Prefix<A>>,
     numbers: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    speakers: Vec<Spoken>,
+    speakers: Vec<PeerSets>,
     /// What is known of the prefixes that [`LOCAL`] has.
     pub(super) local: Local,
 }
@@ -58,7 +58,7 @@ impl<A: Addr> Store<A> {
             Some(attributes) => {
                 let number = self.number(prefix).ok_or(TooMany)?;
                 if self.speakers.len() <= speaker {
-                    self.speakers.resize_with(speaker + 1, Spoken::default);
+                    self.speakers.resize_with(speaker + 1, PeerSets::default);
                 }
                 self.speakers[speaker].announce(number, path_id, attributes);
                 Ok(Some(number))
@@ -94,13 +94,13 @@ impl<A: Addr> Store<A> {
     /// The speaker takes back all that it said.
     pub(super) fn forget(&mut self, speaker: u32) {
         if let Some(spoken) = self.speakers.get_mut(speaker as usize) {
-            *spoken = Spoken::default();
+            *spoken = PeerSets::default();
         }
     }
 
     /// How many prefixes the speaker has routes for.
     pub(super) fn count(&self, speaker: u32) -> u64 {
-        self.speakers.get(speaker as usize).map_or(0, Spoken::count)
+        self.speakers.get(speaker as usize).map_or(0, PeerSets::count)
     }
 
     /// The prefixes with their routes: the later one of what the best of these peers and what the other
@@ -113,18 +113,19 @@ impl<A: Addr> Store<A> {
     ) -> impl Iterator<Item = Found<A>> {
         let said_by = |&speaker: &u32| Some((speaker, self.speakers.get(speaker as usize)?));
         let local = said_by(&LOCAL);
-        let peers: Vec<(u32, &Spoken)> = peers.iter().filter_map(said_by).collect();
+        let peers: Vec<(u32, &PeerSets)> = peers.iter().filter_map(said_by).collect();
         self.prefixes.iter().zip(0..).filter_map(move |(&prefix, number)| {
-            let best = |&(speaker, spoken): &(u32, &Spoken)| {
+            let best = |&(speaker, spoken): &(u32, &PeerSets)| {
                 let set = spoken.best(number, sets, preference)?;
-                Some(Said { speaker, set })
+                Some(PeerSet { speaker, set })
             };
-            let contender = |said: &Said| {
+            let contender = |said: &PeerSet| {
                 let rank = sets.get(said.set).rank();
                 Contender { peer: said.speaker, path_id: 0, rank }
             };
             let better =
-                |a: Said, b: Said| match preference.compare(&contender(&b), &contender(&a)).0 {
+                |a: PeerSet, b: PeerSet| match preference.compare(&contender(&b), &contender(&a)).0
+                {
                     Ordering::Less => b,
                     _ => a,
                 };
@@ -142,12 +143,11 @@ impl<A: Addr> Store<A> {
     }
 
     /// All paths of these peers for a prefix, in order of the peers.
-    pub(super) fn paths(&self, peers: &[u32], number: u32) -> Vec<Said> {
+    pub(super) fn paths(&self, peers: &[u32], number: u32) -> Vec<PeerSet> {
         let said_by = |&speaker: &u32| Some((speaker, self.speakers.get(speaker as usize)?));
-        let paths = peers
-            .iter()
-            .filter_map(said_by)
-            .flat_map(|(speaker, spoken)| spoken.all(number).map(move |set| Said { speaker, set }));
+        let paths = peers.iter().filter_map(said_by).flat_map(|(speaker, spoken)| {
+            spoken.all(number).map(move |set| PeerSet { speaker, set })
+        });
         paths.collect()
     }
 
@@ -159,7 +159,7 @@ impl<A: Addr> Store<A> {
         let (taken, others): (Vec<_>, Vec<_>) =
             speakers.partition(|(speaker, _)| is_taken(*speaker));
         let says =
-            |of: &[(usize, &Spoken)], number| of.iter().any(|(_, spoken)| spoken.has(number));
+            |of: &[(usize, &PeerSets)], number| of.iter().any(|(_, spoken)| spoken.has(number));
         let numbers = 0..self.prefixes.len() as u32;
         numbers.filter(|&number| says(&others, number) && !says(&taken, number)).count() as u64
     }
@@ -174,21 +174,21 @@ pub(super) struct Found<A: Addr> {
     pub(super) prefix: Prefix<A>,
     pub(super) number: u32,
     /// What counts.
-    pub(super) said: Said,
+    pub(super) said: PeerSet,
     /// What it replaced, or came too early: [`LOCAL`]'s route where a peer's counts, or the other way round.
-    pub(super) other: Option<Said>,
+    pub(super) other: Option<PeerSet>,
 }
 
 /// The attribute set of a route, and whose it is.
 #[derive(Clone, Copy)]
-pub(super) struct Said {
+pub(super) struct PeerSet {
     pub(super) speaker: u32,
     pub(super) set: u32,
 }
 
 /// What one speaker says: attribute sets by prefix number.
 #[derive(Default)]
-struct Spoken {
+struct PeerSets {
     /// Paths with identifier 0, which is all of them without ADD-PATH.
     pages: Vec<Option<Box<[u32; PAGE]>>>,
     /// How many of them there are.
@@ -197,7 +197,7 @@ struct Spoken {
     paths: BTreeMap<(u32, u32), u32>,
 }
 
-impl Spoken {
+impl PeerSets {
     fn announce(&mut self, number: u32, path_id: u32, set: u32) {
         if path_id != 0 {
             self.paths.insert((number, path_id), set);

@@ -8,9 +8,9 @@ use fibula_core::Value;
 use hashbrown::{HashMap, HashSet};
 
 use super::attributes::{AttributeSets, PEER};
-use super::store::Said;
+use super::store::PeerSet;
 use crate::intern::Interner;
-use crate::rib::names::{BGP, Places, SetTexts};
+use crate::rib::names::{BGP, SetColumns, SetTexts};
 
 /// Stands between the values of a list. A value that has it in it is a list already.
 pub(super) const SEPARATOR: char = ';';
@@ -163,7 +163,7 @@ impl Lists {
         &mut self,
         tagged: &Tagged,
         prefix: u32,
-        paths: &[Said],
+        paths: &[PeerSet],
         describe: &Describe<'_>,
     ) -> Option<u32> {
         let mut list: Vec<u32> = tagged.of(prefix).collect();
@@ -177,7 +177,7 @@ impl Lists {
         self.lists.intern(&list)
     }
 
-    fn of_path(&mut self, path: &Said, describe: &Describe<'_>) -> Option<&[u32]> {
+    fn of_path(&mut self, path: &PeerSet, describe: &Describe<'_>) -> Option<&[u32]> {
         // Peers share sets, but not their names.
         let key = if describe.is_peer { path.speaker } else { path.set };
         if !self.of_set.contains_key(&key) {
@@ -203,7 +203,7 @@ impl Lists {
 /// How a path's value is found.
 pub(super) struct Describe<'a> {
     pub(super) sets: &'a AttributeSets,
-    pub(super) places: &'a Places,
+    pub(super) places: &'a SetColumns,
     pub(super) peers: &'a [String],
     pub(super) width: usize,
     /// Whether the names of peers are listed.
@@ -211,7 +211,7 @@ pub(super) struct Describe<'a> {
 }
 
 impl Describe<'_> {
-    fn value<T>(&self, path: &Said, place: usize, of: impl FnOnce(Value<'_>) -> T) -> T {
+    fn value<T>(&self, path: &PeerSet, place: usize, of: impl FnOnce(Value<'_>) -> T) -> T {
         if self.is_peer {
             let peer = super::peers::peer_of(path.speaker).and_then(|peer| self.peers.get(peer));
             return of(peer.map_or(Value::Null, |name| Value::Str(name)));

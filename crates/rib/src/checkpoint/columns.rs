@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use fibula_core::Value;
 
-use crate::rib::names::{BGP, Places, ValueNames};
+use crate::rib::names::{BGP, SetColumns, ValueNames};
 use crate::rib::next_hops;
 use crate::{AttributeSet, ColumnKind, Columns, ColumnsBuilder, TableError};
 
@@ -38,7 +38,7 @@ pub(crate) fn of(sets: &[Option<AttributeSet>], names: &ValueNames) -> Result<Co
     }
     let mut rows = ColumnsBuilder::new(&kinds);
     let columns: Vec<&str> = kinds.iter().map(|(name, _)| &**name).collect();
-    let places = Places::new(&columns, (0..values).map(|i| names.of(i)));
+    let places = SetColumns::new(&columns, (0..values).map(|i| names.of(i)));
     for set in sets {
         let texts = set.as_ref().map(AttributeSet::texts).unwrap_or_default();
         let mut row = vec![Value::Null; kinds.len()];

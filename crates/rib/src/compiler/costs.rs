@@ -22,7 +22,7 @@ const SMALL: usize = 8192;
 
 /// How a generation may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum UpdateMethod {
     /// The engine before the current one is patched.
     Spare,
     /// A copy of the current one is patched.
@@ -66,14 +66,19 @@ impl Costs {
 
     /// The cheapest way for so many prefixes that have changed since the current engine. A spare engine, if there is one,
     /// lacks `behind` others.
-    pub(crate) fn way(&self, prefixes: usize, behind: Option<usize>, may_copy: bool) -> Way {
+    pub(crate) fn way(
+        &self,
+        prefixes: usize,
+        behind: Option<usize>,
+        may_copy: bool,
+    ) -> UpdateMethod {
         let unit = self.patch.unwrap_or(self.build / units(GUESS));
         let copy = self.copy.unwrap_or(self.build * COPY_GUESS) + unit * units(prefixes);
-        let spare = behind.map(|behind| (Way::Spare, unit * units(prefixes + behind)));
-        let build = (Way::Build, PATIENCE * self.build);
-        let ways = [spare, may_copy.then_some((Way::Copy, copy)), Some(build)];
-        let least = |a: &(Way, f64), b: &(Way, f64)| a.1.total_cmp(&b.1);
-        ways.into_iter().flatten().min_by(least).map_or(Way::Build, |(way, _)| way)
+        let spare = behind.map(|behind| (UpdateMethod::Spare, unit * units(prefixes + behind)));
+        let build = (UpdateMethod::Build, PATIENCE * self.build);
+        let ways = [spare, may_copy.then_some((UpdateMethod::Copy, copy)), Some(build)];
+        let least = |a: &(UpdateMethod, f64), b: &(UpdateMethod, f64)| a.1.total_cmp(&b.1);
+        ways.into_iter().flatten().min_by(least).map_or(UpdateMethod::Build, |(way, _)| way)
     }
 }
 
@@ -95,37 +100,41 @@ mod tests {
         let (ms, us) = (Duration::from_millis, Duration::from_micros);
         let mut costs = Costs::default();
         costs.built(ms(15)); // patches may take 30
-        assert_eq!(costs.way(70_000, Some(0), false), Way::Spare);
-        assert_eq!(costs.way(75_000, Some(0), false), Way::Build);
-        assert_eq!(costs.way(74_000, None, true), Way::Build, "the copy itself");
-        assert_eq!(costs.way(70_000, None, true), Way::Copy);
-        assert_eq!(costs.way(100, None, false), Way::Build);
+        assert_eq!(costs.way(70_000, Some(0), false), UpdateMethod::Spare);
+        assert_eq!(costs.way(75_000, Some(0), false), UpdateMethod::Build);
+        assert_eq!(costs.way(74_000, None, true), UpdateMethod::Build, "the copy itself");
+        assert_eq!(costs.way(70_000, None, true), UpdateMethod::Copy);
+        assert_eq!(costs.way(100, None, false), UpdateMethod::Build);
         // 100 prefixes take 1 ms, a copy takes 300 us.
         costs.patched(ms(1), 100);
         costs.copied(us(300));
-        assert_eq!(costs.way(10, Some(20), true), Way::Spare, "a copy costs more than 20 prefixes");
-        assert_eq!(costs.way(100, Some(100), true), Way::Copy, "and less than 100");
-        assert_eq!(costs.way(5400, Some(5400), true), Way::Copy);
-        assert_eq!(costs.way(5400, Some(5400), false), Way::Build);
-        assert_eq!(costs.way(5500, Some(5500), true), Way::Build);
+        assert_eq!(
+            costs.way(10, Some(20), true),
+            UpdateMethod::Spare,
+            "a copy costs more than 20 prefixes"
+        );
+        assert_eq!(costs.way(100, Some(100), true), UpdateMethod::Copy, "and less than 100");
+        assert_eq!(costs.way(5400, Some(5400), true), UpdateMethod::Copy);
+        assert_eq!(costs.way(5400, Some(5400), false), UpdateMethod::Build);
+        assert_eq!(costs.way(5500, Some(5500), true), UpdateMethod::Build);
         let mut others = costs;
         others.grown(1000, 5000);
-        assert_eq!(others.way(5500, Some(5500), true), Way::Build);
+        assert_eq!(others.way(5500, Some(5500), true), UpdateMethod::Build);
         others.grown(5000, 10_000);
-        assert_eq!(others.way(5500, Some(5500), true), Way::Copy, "a larger table");
+        assert_eq!(others.way(5500, Some(5500), true), UpdateMethod::Copy, "a larger table");
         others.grown(100_000, 10);
-        assert_eq!(others.way(5500, Some(5500), true), Way::Copy);
+        assert_eq!(others.way(5500, Some(5500), true), UpdateMethod::Copy);
         let mut others = costs;
         others.patched(ms(1000), 100);
-        assert_eq!(others.way(2400, Some(0), false), Way::Spare, "one that took long");
+        assert_eq!(others.way(2400, Some(0), false), UpdateMethod::Spare, "one that took long");
         (0..9).for_each(|_| others.patched(ms(1000), 100));
-        assert_eq!(others.way(100, Some(0), false), Way::Build, "all do");
+        assert_eq!(others.way(100, Some(0), false), UpdateMethod::Build, "all do");
         let mut others = costs;
         (0..50).for_each(|_| others.copied(ms(1000)));
-        assert_eq!(others.way(100, None, true), Way::Build, "copies take long");
+        assert_eq!(others.way(100, None, true), UpdateMethod::Build, "copies take long");
         (0..150).for_each(|_| others.built(ms(15)));
-        assert_eq!(others.way(100, None, true), Way::Copy, "that was long ago");
+        assert_eq!(others.way(100, None, true), UpdateMethod::Copy, "that was long ago");
         (0..50).for_each(|_| costs.built(ms(15)));
-        assert_eq!(costs.way(15_000, None, true), Way::Copy);
+        assert_eq!(costs.way(15_000, None, true), UpdateMethod::Copy);
     }
 }

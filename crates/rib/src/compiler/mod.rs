@@ -35,10 +35,10 @@ use crate::audit::{Auditor, Probe, differences};
 use crate::choice::{Choice, EngineSource, Maker};
 use crate::log::{Arrivals, Due, Log};
 use crate::publisher::{AttributeTable, Generation, Publisher, Retired};
-use crate::status::{Counters, Event, Events, Refusal, lock_std};
+use crate::status::{Counters, EngineRefusal, Event, Events, lock_std};
 use crate::sync::Arc;
 use crate::{Change, Rib};
-use costs::{Costs, Way};
+use costs::{Costs, UpdateMethod};
 
 /// What the compiler of a table shares with the rest of it.
 pub(crate) struct Shared<A: Addr> {
@@ -117,7 +117,7 @@ impl<A: Addr> Tables<A> {
     }
 
     /// Builds with the first engine that takes the table; says which do not.
-    fn build(&mut self) -> (Option<Made<A>>, Vec<Refusal>) {
+    fn build(&mut self) -> (Option<Made<A>>, Vec<EngineRefusal>) {
         let mut refused = Vec::new();
         let is_trusted = |maker: &&Maker<A>| !self.distrusted.contains(&maker.name());
         let (trusted, others): (Vec<_>, Vec<_>) = self.choice.makers().iter().partition(is_trusted);
@@ -131,7 +131,7 @@ impl<A: Addr> Tables<A> {
                 Ok(Err(error)) => Some(error),
                 Err(_) => None,
             };
-            refused.push(Refusal { engine: maker.name(), error });
+            refused.push(EngineRefusal { engine: maker.name(), error });
         }
         (None, refused)
     }
@@ -243,7 +243,7 @@ impl<A: Addr> Compiler<A> {
             return;
         }
         let behind = self.retired.spare().map(|(_, behind)| behind.len());
-        if self.tables.costs.way(changes, behind, true) == Way::Copy {
+        if self.tables.costs.way(changes, behind, true) == UpdateMethod::Copy {
             let started = Instant::now();
             let current = self.shared.publisher.current();
             self.prepared = self.tables.copy(&*current.engine);
@@ -349,8 +349,8 @@ impl<A: Addr> Compiler<A> {
         let behind = spare.map(|(_, behind)| behind.len());
         let (costs, changed) = (self.tables.costs, self.unpublished.len());
         let copy = match prepared {
-            Some(_) if costs.way(changed, Some(0), false) == Way::Build => return None,
-            None if costs.way(changed, behind, true) == Way::Copy => {
+            Some(_) if costs.way(changed, Some(0), false) == UpdateMethod::Build => return None,
+            None if costs.way(changed, behind, true) == UpdateMethod::Copy => {
                 self.tables.copy(&*current.engine)
             }
             prepared => prepared,
@@ -358,7 +358,7 @@ impl<A: Addr> Compiler<A> {
         drop(current); // nobody but readers has it when it is replaced
         let (engine, mut at) = match copy {
             Some(copy) => (copy, self.unpublished.clone()),
-            None if costs.way(changed, behind, false) == Way::Spare => {
+            None if costs.way(changed, behind, false) == UpdateMethod::Spare => {
                 let (old, mut at) = self.retired.take_spare()?;
                 at.extend_from_slice(&self.unpublished);
                 (old.engine, at)
@@ -424,7 +424,7 @@ impl<A: Addr> Compiler<A> {
 pub(crate) fn first<A: Addr>(
     tables: &mut Tables<A>,
     sequence: u64,
-) -> Result<(Generation<A>, Vec<Refusal>), Vec<Refusal>> {
+) -> Result<(Generation<A>, Vec<EngineRefusal>), Vec<EngineRefusal>> {
     let (made, refused) = tables.build();
     let Some((engine, name)) = made else { return Err(refused) };
     let attributes = tables.attributes.clone();

@@ -13,9 +13,9 @@ use crate::chunks::Chunks;
 /// A peer, and in the highest bit the parity of its dump in which it said something: a path of another
 /// parity than its peer's is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Speaker(u32);
+pub(crate) struct PeerParity(u32);
 
-impl Speaker {
+impl PeerParity {
     const ODD: u32 = 1 << 31;
     /// The largest number of a peer.
     pub(super) const MAX_PEER: u32 = Self::ODD - 1;
@@ -39,7 +39,7 @@ impl Speaker {
 /// One path of one peer.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
-    pub(super) speaker: Speaker,
+    pub(super) speaker: PeerParity,
     pub(super) path_id: u32,
     pub(super) set: u32,
     /// The next path of the prefix, or of the list of free ones.
@@ -150,7 +150,7 @@ impl<A: Addr> FamilyPaths<A> {
     pub(super) fn announce(
         &mut self,
         prefix: Prefix<A>,
-        (speaker, path_id): (Speaker, u32),
+        (speaker, path_id): (PeerParity, u32),
         set: u32,
         (sets, preference, (most, limits)): (&mut Sets, &Preference, (u32, Limits)),
     ) -> Result<Option<Change<A>>, TableError> {
@@ -202,12 +202,12 @@ impl<A: Addr> FamilyPaths<A> {
     }
 
     /// The peer's path with this identifier, in the list that begins here.
-    fn find(&self, first: u32, speaker: Speaker, path_id: u32) -> Option<(u32, Node)> {
+    fn find(&self, first: u32, speaker: PeerParity, path_id: u32) -> Option<(u32, Node)> {
         let peer = speaker.peer();
         self.list(first).find(|(_, n)| n.speaker.peer() == peer && n.path_id == path_id)
     }
 
-    fn count(&mut self, speaker: Speaker) -> &mut Paths {
+    fn count(&mut self, speaker: PeerParity) -> &mut Paths {
         self.peers.entry(speaker.peer()).or_default()
     }
 
@@ -228,7 +228,7 @@ impl<A: Addr> FamilyPaths<A> {
     pub(super) fn withdraw(
         &mut self,
         prefix: Prefix<A>,
-        (speaker, path_id): (Speaker, u32),
+        (speaker, path_id): (PeerParity, u32),
         sets: &mut Sets,
         preference: &Preference,
     ) -> Option<Change<A>> {
@@ -266,7 +266,7 @@ impl<A: Addr> FamilyPaths<A> {
 
     /// All paths of the peer are stale from now on. `speaker` is of the dump that begins. That takes no
     /// time unless the dump before is open still: then the paths that it named have this parity already.
-    pub(super) fn mark_stale(&mut self, speaker: Speaker, is_open: bool) {
+    pub(super) fn mark_stale(&mut self, speaker: PeerParity, is_open: bool) {
         let Some(paths) = self.peers.get_mut(&speaker.peer()) else { return };
         let stale = std::mem::replace(&mut paths.stale, paths.all);
         if is_open && stale < paths.all {
@@ -279,7 +279,7 @@ impl<A: Addr> FamilyPaths<A> {
     /// Takes back the peer's paths that are stale.
     pub(super) fn sweep(
         &mut self,
-        speaker: Speaker,
+        speaker: PeerParity,
         sets: &mut Sets,
         preference: &Preference,
         changed: impl FnMut(Change<A>),
@@ -292,7 +292,7 @@ impl<A: Addr> FamilyPaths<A> {
     /// Takes back all paths of the peer.
     pub(super) fn peer_down(
         &mut self,
-        speaker: Speaker,
+        speaker: PeerParity,
         sets: &mut Sets,
         preference: &Preference,
         changed: impl FnMut(Change<A>),
@@ -305,7 +305,7 @@ impl<A: Addr> FamilyPaths<A> {
     /// Takes back so many paths of the peer: those that the function names.
     fn withdraw_all(
         &mut self,
-        speaker: Speaker,
+        speaker: PeerParity,
         (count, which): (u32, impl Fn(&Node) -> bool),
         sets: &mut Sets,
         preference: &Preference,
@@ -327,7 +327,7 @@ impl<A: Addr> FamilyPaths<A> {
     }
 
     /// The path of the peer that was just announced is stale: a checkpoint says so.
-    pub(super) fn restore_stale(&mut self, prefix: Prefix<A>, speaker: Speaker, path_id: u32) {
+    pub(super) fn restore_stale(&mut self, prefix: Prefix<A>, speaker: PeerParity, path_id: u32) {
         let first = self.trie.get(prefix).unwrap_or(NO_PATH);
         if let Some((at, _)) = self.find(first, speaker, path_id) {
             self.paths[at].speaker = speaker.before();
@@ -361,7 +361,7 @@ impl<A: Addr> FamilyCopy<A> {
     }
 
     /// All paths in order of prefixes, the best one of each first: who said it, the identifier and the set.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (Prefix<A>, Speaker, u32, u32)> + '_ {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Prefix<A>, PeerParity, u32, u32)> + '_ {
         self.nodes.covered(Prefix::ALL).flat_map(|(prefix, first)| {
             let paths = list(&self.paths, first);
             paths

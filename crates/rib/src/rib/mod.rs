@@ -36,13 +36,13 @@ mod vrfs;
 use std::collections::BTreeMap;
 
 use fibula_core::{
-    Addr, AnyPrefix, Change as Said, FamilyType, Hop, PerFamily, Prefix, Update, Vrf,
+    Addr, AnyPrefix, Change as CoreChange, FamilyType, Hop, PerFamily, Prefix, Update, Vrf,
 };
 use hashbrown::HashMap;
 
 use crate::TableError;
 pub use decision::{Decision, Path, Peer, Preference, Step};
-use family::{FamilyPaths, Speaker};
+use family::{FamilyPaths, PeerParity};
 pub use names::{SetTexts, ValueNames};
 pub use query::RibMemory;
 pub(crate) use query::{Copies, Staleness};
@@ -268,14 +268,14 @@ impl Rib {
         let room = self.room();
         let Self { sets, vrfs, preference, .. } = self;
         let change = match update.change {
-            Said::Announce(attributes) => {
+            CoreChange::Announce(attributes) => {
                 let family = vrfs.entry(update.vrf).or_default().get_mut::<A>();
                 family.check_room()?;
                 let set = sets.acquire(&attributes);
                 let set = set.ok_or(TableError::Limit { what: "attribute sets" })?;
                 family.announce(prefix, path, set, (sets, preference, room))?
             }
-            Said::Withdraw => vrfs
+            CoreChange::Withdraw => vrfs
                 .get_mut(&update.vrf)
                 .and_then(|tables| tables.get_mut::<A>().withdraw(prefix, path, sets, preference)),
         };
@@ -294,12 +294,12 @@ impl Rib {
     }
 
     /// The peer in the dump that is its latest.
-    fn speaker(&self, peer: u32) -> Result<Speaker, TableError> {
-        if peer > Speaker::MAX_PEER {
+    fn speaker(&self, peer: u32) -> Result<PeerParity, TableError> {
+        if peer > PeerParity::MAX_PEER {
             return Err(TableError::Limit { what: "peers" });
         }
         let dump = self.dumps.get(&peer).copied().unwrap_or_default();
-        Ok(Speaker::new(peer, dump.is_odd))
+        Ok(PeerParity::new(peer, dump.is_odd))
     }
 
     /// Marks all paths of the peer as stale, because it announces everything again. They stay in use. If the peer was

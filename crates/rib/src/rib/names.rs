@@ -99,13 +99,13 @@ fn bgp_values<'a>(bgp: &BgpAttributes<'a>, texts: &'a SetTexts) -> [Value<'a>; B
 }
 
 /// Where a table has the columns of each kind of set, found once by their names.
-pub(crate) struct Places {
+pub(crate) struct SetColumns {
     bgp: [Option<usize>; BGP.len()],
     next_hops: [Option<usize>; next_hops::COLUMNS.len()],
     values: Vec<Option<usize>>,
 }
 
-impl Places {
+impl SetColumns {
     /// In a table with these columns; `values` names the values of the sets that are of no other kind.
     pub(crate) fn new(
         columns: &[impl AsRef<str>],

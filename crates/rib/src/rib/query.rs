@@ -4,7 +4,7 @@ use fibula_core::{Addr, FamilyType, Hop, PerFamily, Prefix, Route, Routes, Vrf};
 use hashbrown::HashMap;
 
 use super::decision::Contender;
-use super::family::{FamilyCopy, FamilyPaths, Node, Speaker};
+use super::family::{FamilyCopy, FamilyPaths, Node, PeerParity};
 use super::{AttributeSet, Decision, Dump, Path, Rib, Tables};
 use crate::chunks::Chunks;
 
@@ -181,9 +181,9 @@ pub(crate) struct Staleness(HashMap<u32, Dump>);
 
 impl Staleness {
     /// Whether the peer has begun to say everything again and has not said this.
-    pub(crate) fn is_stale(&self, speaker: Speaker) -> bool {
+    pub(crate) fn is_stale(&self, speaker: PeerParity) -> bool {
         let dump = self.0.get(&speaker.peer()).copied().unwrap_or_default();
-        speaker != Speaker::new(speaker.peer(), dump.is_odd)
+        speaker != PeerParity::new(speaker.peer(), dump.is_odd)
     }
 }
 

@@ -5,14 +5,14 @@ use fibula_core::{BuildError, Family, Hop, Vrf};
 
 /// An engine that refused a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
+pub struct EngineRefusal {
     /// The engine's name.
     pub engine: &'static str,
     /// The reason; `None` if it panicked.
     pub error: Option<BuildError>,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for EngineRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.error {
             Some(error) => write!(f, "{error}"),
@@ -31,12 +31,12 @@ pub enum Event {
         /// The engine that serves.
         now: &'static str,
         /// Why those that are preferred to it do not.
-        refused: Vec<Refusal>,
+        refused: Vec<EngineRefusal>,
     },
     /// Every engine failed. The last good generation stays in use.
     Failed {
         /// What each engine said.
-        refused: Vec<Refusal>,
+        refused: Vec<EngineRefusal>,
     },
     /// The live engine gives other answers than the RIB, and is being rebuilt.
     Difference {
@@ -91,7 +91,7 @@ impl fmt::Display for Event {
     }
 }
 
-fn list(f: &mut fmt::Formatter<'_>, refused: &[Refusal]) -> fmt::Result {
+fn list(f: &mut fmt::Formatter<'_>, refused: &[EngineRefusal]) -> fmt::Result {
     if refused.is_empty() {
         return f.write_str("there is none to choose from");
     }
@@ -114,7 +114,7 @@ pub enum LiveError {
         /// The family.
         family: Family,
         /// What each engine said.
-        refused: Vec<Refusal>,
+        refused: Vec<EngineRefusal>,
     },
     /// The system could not start a compiler thread.
     Thread(io::Error),

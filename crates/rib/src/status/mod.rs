@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::sync::Arc;
 
 pub use counters::{Count, Counters, Latencies};
-pub use event::{Event, LiveError, Refusal};
+pub use event::{EngineRefusal, Event, LiveError};
 
 /// Receives the events.
 pub(crate) type Events = Arc<dyn Fn(Event) + Send + Sync>;

@@ -62,7 +62,7 @@ struct Compiler<'a> {
     /// By port and gateway: the adjacency.
     known: HashMap<(u16, IpAddr), u32>,
     /// By gateway and interface, as next hops have them: groups share most of their gateways.
-    ways: HashMap<(IpAddr, Option<u32>), Way>,
+    ways: HashMap<(IpAddr, Option<u32>), HopTarget>,
     /// Reused.
     members: Vec<Member>,
     weights: Vec<u32>,
@@ -70,7 +70,7 @@ struct Compiler<'a> {
 
 /// Where a next hop leads.
 #[derive(Clone, Copy)]
-enum Way {
+enum HopTarget {
     Out(Member),
     Host,
     Nowhere,
@@ -113,13 +113,13 @@ impl<'a> Compiler<'a> {
         let mut is_hosts = false;
         for hop in hops {
             match self.way(hop) {
-                Way::Out(member) => {
+                HopTarget::Out(member) => {
                     self.members.push(member);
                     // A weight of 0 would be a next hop that is there and gets nothing.
                     self.weights.push(hop.weight.max(1));
                 }
-                Way::Host => is_hosts = true,
-                Way::Nowhere => {}
+                HopTarget::Host => is_hosts = true,
+                HopTarget::Nowhere => {}
             }
         }
         let Self { members, weights, .. } = self;
@@ -137,7 +137,7 @@ impl<'a> Compiler<'a> {
         Group::Forward(table)
     }
 
-    fn way(&mut self, hop: &NextHop) -> Way {
+    fn way(&mut self, hop: &NextHop) -> HopTarget {
         let Some(gateway) = hop.gateway else { return self.out(hop.interface, None) };
         let key = (gateway, hop.interface);
         if let Some(way) = self.ways.get(&key) {
@@ -150,14 +150,14 @@ impl<'a> Compiler<'a> {
     }
 
     /// Out by an interface, to a gateway or to a destination on the link.
-    fn out(&mut self, interface: Option<u32>, gateway: Option<IpAddr>) -> Way {
-        let Some(interface) = interface else { return Way::Nowhere };
+    fn out(&mut self, interface: Option<u32>, gateway: Option<IpAddr>) -> HopTarget {
+        let Some(interface) = interface else { return HopTarget::Nowhere };
         match (self.ports.get(&interface), gateway) {
-            (None, _) => Way::Host,
-            (Some((_, false)), _) => Way::Nowhere,
-            (Some(&(port, true)), None) => Way::Out(Member::OnLink(port)),
+            (None, _) => HopTarget::Host,
+            (Some((_, false)), _) => HopTarget::Nowhere,
+            (Some(&(port, true)), None) => HopTarget::Out(Member::OnLink(port)),
             (Some(&(port, true)), Some(gateway)) => {
-                Way::Out(Member::Gateway(self.adjacency(port, interface, gateway)))
+                HopTarget::Out(Member::Gateway(self.adjacency(port, interface, gateway)))
             }
         }
     }

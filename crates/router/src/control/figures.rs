@@ -30,7 +30,7 @@ impl Default for ControlOptions {
 
 /// Information for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum ControlEvent {
     /// A port started or stopped accepting packets.
     Port {
         /// Its name.
@@ -49,7 +49,7 @@ pub enum Happened {
     Own(Vec<IpAddr>),
 }
 
-impl fmt::Display for Happened {
+impl fmt::Display for ControlEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Port { name, is_up: true } => write!(f, "port {name} is up"),

@@ -41,7 +41,7 @@ mod watch;
 mod weights;
 
 pub use compile::{PortLink, egress};
-pub use figures::{ControlError, ControlFigures, ControlOptions, Happened};
+pub use figures::{ControlError, ControlEvent, ControlFigures, ControlOptions};
 pub use links::Links;
 pub use resolve::Resolve;
 #[cfg(target_os = "linux")]

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use fibula_core::{NextHops, Vrf};
 use fibula_feeds::kernel::KernelSocket;
-use fibula_feeds::net::{Device as _, Got};
+use fibula_feeds::net::{Got, StreamDevice as _};
 use fibula_fib::Fib;
 use fibula_rib::Live;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::catalogue::{Catalogue, Known};
 use super::compile::{PortLink, egress};
-use super::figures::{ControlError, ControlFigures, ControlOptions, Happened};
+use super::figures::{ControlError, ControlEvent, ControlFigures, ControlOptions};
 use super::links::Links;
 use super::published::{Current, Published, Retired};
 use super::resolve::{Questions, Resolve, Wanted};
@@ -70,7 +70,7 @@ impl Control {
     pub fn start(
         ports: Vec<PortLink>,
         options: ControlOptions,
-        events: impl Fn(Happened) + Send + 'static,
+        events: impl Fn(ControlEvent) + Send + 'static,
     ) -> Result<Self, ControlError> {
         let (ours, theirs) = UnixStream::pair().map_err(ControlError::Io)?;
         ours.set_nonblocking(true).map_err(ControlError::Io)?;
@@ -219,7 +219,7 @@ struct Run {
     out: Vec<u8>,
     retired: Retired,
     state: State,
-    events: Box<dyn Fn(Happened) + Send>,
+    events: Box<dyn Fn(ControlEvent) + Send>,
 }
 
 #[derive(Default)]
@@ -331,15 +331,15 @@ impl Run {
         if let Some(error) = refused
             && !std::mem::replace(&mut self.state.was_refused, true)
         {
-            (self.events)(Happened::Refused(error));
+            (self.events)(ControlEvent::Refused(error));
         }
         if let Some(damage) = damage {
-            (self.events)(Happened::Damaged(damage));
+            (self.events)(ControlEvent::Damaged(damage));
         }
     }
 
     fn lost(&mut self, now: Duration, why: &str) {
-        (self.events)(Happened::Lost(why.to_owned()));
+        (self.events)(ControlEvent::Lost(why.to_owned()));
         self.reopen(now);
     }
 
@@ -378,7 +378,7 @@ impl Run {
     fn publish(&mut self, began: Instant, now: Duration) {
         let own = self.links.own();
         if self.state.own.as_ref() != Some(&own) {
-            (self.events)(Happened::Own(own.clone()));
+            (self.events)(ControlEvent::Own(own.clone()));
             self.state.own = Some(own);
         }
         let Known { groups, version } = self.meeting.catalogue.known();
@@ -426,7 +426,7 @@ impl Run {
         let ports: Vec<bool> = self.ports.iter().map(is_up).collect();
         for (at, (port, &is_up)) in self.ports.iter().zip(&ports).enumerate() {
             if figures.ports.get(at).copied() != Some(is_up) {
-                (self.events)(Happened::Port { name: port.name.clone(), is_up });
+                (self.events)(ControlEvent::Port { name: port.name.clone(), is_up });
             }
         }
         figures.ports = ports;

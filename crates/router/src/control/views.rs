@@ -199,11 +199,11 @@ fn next_hops(set: &AttributeSet) -> NextHops {
 pub struct StaticViews {
     fib: Fib,
     groups: Shared<[GroupId]>,
-    paths: Source,
+    paths: PathSource,
 }
 
 /// Where the paths come from.
-enum Source {
+enum PathSource {
     Fixed(Shared<Paths>),
     /// From a control. The tokens keep the groups' numbers.
     Changing {
@@ -216,7 +216,7 @@ enum Source {
 impl StaticViews {
     /// Makes a view of the table's routes over fixed paths: `groups[hop]` is the group of each hop.
     pub fn new(fib: Fib, groups: impl Into<Shared<[GroupId]>>, paths: Shared<Paths>) -> Self {
-        Self { fib, groups: groups.into(), paths: Source::Fixed(paths) }
+        Self { fib, groups: groups.into(), paths: PathSource::Fixed(paths) }
     }
 
     /// The table's routes over next hops, by hop, whose links and neighbours change.
@@ -229,13 +229,15 @@ impl StaticViews {
         let group = |token: &Option<Arc<Token>>| token.as_ref().map_or(NOWHERE, |t| t.group);
         let groups = tokens.iter().map(group).collect();
         let current = meeting.published.load();
-        let paths = Source::Changing { meeting, current, _tokens: tokens.into() };
+        let paths = PathSource::Changing { meeting, current, _tokens: tokens.into() };
         Self { fib, groups, paths }
     }
 
     /// Whether the paths know all groups.
     pub(super) fn renew(&mut self) -> bool {
-        let Source::Changing { meeting, current, _tokens } = &mut self.paths else { return true };
+        let PathSource::Changing { meeting, current, _tokens } = &mut self.paths else {
+            return true;
+        };
         meeting.published.renew(current);
         _tokens.iter().flatten().all(|token| token.since <= current.knows)
     }
@@ -244,8 +246,8 @@ impl StaticViews {
 impl Clone for StaticViews {
     fn clone(&self) -> Self {
         let paths = match &self.paths {
-            Source::Fixed(paths) => Source::Fixed(Shared::clone(paths)),
-            Source::Changing { meeting, current, _tokens } => Source::Changing {
+            PathSource::Fixed(paths) => PathSource::Fixed(Shared::clone(paths)),
+            PathSource::Changing { meeting, current, _tokens } => PathSource::Changing {
                 meeting: Arc::clone(meeting),
                 current: Arc::clone(current),
                 _tokens: Shared::clone(_tokens),
@@ -259,8 +261,8 @@ impl Views for StaticViews {
     #[inline]
     fn view(&mut self) -> View<'_> {
         let egress = match &mut self.paths {
-            Source::Fixed(paths) => &**paths,
-            Source::Changing { meeting, current, .. } => {
+            PathSource::Fixed(paths) => &**paths,
+            PathSource::Changing { meeting, current, .. } => {
                 meeting.published.renew(current);
                 &current.paths
             }
@@ -277,8 +279,8 @@ impl Stamped for StaticViews {
 
     fn held(&self) -> Option<(Stamp, View<'_>)> {
         let (paths, egress) = match &self.paths {
-            Source::Fixed(paths) => (&**paths, 0),
-            Source::Changing { current, .. } => (&current.paths, current.number),
+            PathSource::Fixed(paths) => (&**paths, 0),
+            PathSource::Changing { current, .. } => (&current.paths, current.number),
         };
         let (v4, v6) = (side(&self.fib, &self.groups), side(&self.fib, &self.groups));
         Some((Stamp { v4: 0, v6: 0, egress }, View { v4, v6, egress: paths }))

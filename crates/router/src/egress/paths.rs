@@ -91,14 +91,14 @@ pub(crate) struct Exit {
     pub(crate) header: [u8; 16],
     /// Bytes of `header`: 12 or 16.
     pub(crate) header_len: u8,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ExitKind,
     pub(crate) port: u16,
     /// The longest IP packet that leaves as it is, with a link header without a tag: the MTU, or 0 if the kind is not
-    /// [`Kind::Ready`] or there is a tag. One compare says that nothing else is to be asked.
+    /// [`ExitKind::Ready`] or there is a tag. One compare says that nothing else is to be asked.
     pub(crate) plain_limit: u32,
-    /// Of [`Kind::Ready`]: the MTU. Of [`Kind::NoMac`]: the adjacency. Of [`Kind::Shared`]: where its shares begin.
+    /// Of [`ExitKind::Ready`]: the MTU. Of [`ExitKind::NoMac`]: the adjacency. Of [`ExitKind::Shared`]: where its shares begin.
     at: u32,
-    /// Of [`Kind::Shared`]: how many there are.
+    /// Of [`ExitKind::Shared`]: how many there are.
     count: u32,
 }
 
@@ -107,7 +107,7 @@ const _: () = assert!(size_of::<Exit>() == 32);
 /// What an [`Exit`] does with packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum ExitKind {
     NoRoute,
     Local,
     Blackhole,
@@ -126,12 +126,13 @@ pub(crate) enum Kind {
 }
 
 impl Exit {
-    const fn alone(kind: Kind) -> Self {
+    const fn alone(kind: ExitKind) -> Self {
         Self { header: [0; 16], header_len: 12, kind, port: 0, plain_limit: 0, at: 0, count: 0 }
     }
 
     fn ready(port: u16, own: &EgressPort, mac: [u8; 6]) -> Self {
-        let mut exit = Self { port, plain_limit: own.mtu, at: own.mtu, ..Self::alone(Kind::Ready) };
+        let mut exit =
+            Self { port, plain_limit: own.mtu, at: own.mtu, ..Self::alone(ExitKind::Ready) };
         exit.header[..6].copy_from_slice(&mac);
         exit.header[6..12].copy_from_slice(&own.mac);
         if let Some(vlan) = own.vlan {
@@ -142,10 +143,10 @@ impl Exit {
         exit
     }
 
-    /// The longest IP packet that leaves as it is: the MTU, or 0 if the kind is not [`Kind::Ready`].
+    /// The longest IP packet that leaves as it is: the MTU, or 0 if the kind is not [`ExitKind::Ready`].
     #[inline]
     pub(crate) fn limit(&self) -> u32 {
-        if self.kind == Kind::Ready { self.at } else { 0 }
+        if self.kind == ExitKind::Ready { self.at } else { 0 }
     }
 
     /// Bytes of the link header, EtherType included.
@@ -201,11 +202,11 @@ impl From<Egress> for Paths {
 impl Paths {
     /// Compiles a table.
     pub fn new(told: Egress) -> Self {
-        let mut exits = vec![Exit::alone(Kind::NoEgress)];
+        let mut exits = vec![Exit::alone(ExitKind::NoEgress)];
         let on_link = exits.len() as u32;
         exits.extend(
             (0..told.ports.len())
-                .map(|port| Exit { port: port as u16, ..Exit::alone(Kind::OnLink) }),
+                .map(|port| Exit { port: port as u16, ..Exit::alone(ExitKind::OnLink) }),
         );
         let gateways = exits.len() as u32;
         exits.extend(told.adjacencies.iter().enumerate().map(|(at, way)| gateway(&told, at, way)));
@@ -220,18 +221,18 @@ impl Paths {
         for group in &told.groups {
             ways.push(match group {
                 Group::Forward(members) => match members.as_slice() {
-                    [] => Exit::alone(Kind::Unreachable),
+                    [] => Exit::alone(ExitKind::Unreachable),
                     [only] => exits[member(only) as usize],
                     several => {
                         let (at, count) = (shares.len() as u32, several.len() as u32);
                         shares.extend(several.iter().map(member));
-                        Exit { at, count, ..Exit::alone(Kind::Shared) }
+                        Exit { at, count, ..Exit::alone(ExitKind::Shared) }
                     }
                 },
-                Group::Local => Exit::alone(Kind::Local),
-                Group::Blackhole => Exit::alone(Kind::Blackhole),
-                Group::Unreachable => Exit::alone(Kind::Unreachable),
-                Group::Prohibit => Exit::alone(Kind::Prohibit),
+                Group::Local => Exit::alone(ExitKind::Local),
+                Group::Blackhole => Exit::alone(ExitKind::Blackhole),
+                Group::Unreachable => Exit::alone(ExitKind::Unreachable),
+                Group::Prohibit => Exit::alone(ExitKind::Prohibit),
             });
         }
         let mut neighbours = Neighbours::with_room(told.neighbours.len());
@@ -267,11 +268,11 @@ impl Paths {
     /// The exit of a group. One that is not there is no route.
     #[inline]
     pub(crate) fn exit(&self, group: Option<GroupId>) -> &Exit {
-        const NO_ROUTE: &Exit = &Exit::alone(Kind::NoRoute);
+        const NO_ROUTE: &Exit = &Exit::alone(ExitKind::NoRoute);
         group.and_then(|group| self.ways.get(group as usize)).unwrap_or(NO_ROUTE)
     }
 
-    /// The share of a flow with this hash, of an exit that is [`Kind::Shared`].
+    /// The share of a flow with this hash, of an exit that is [`ExitKind::Shared`].
     #[inline]
     pub(crate) fn share(&self, exit: &Exit, hash: u32) -> &Exit {
         let share = (u64::from(hash) * u64::from(exit.count)) >> 32;
@@ -313,9 +314,9 @@ impl Paths {
 
 fn gateway(told: &Egress, at: usize, way: &Adjacency) -> Exit {
     match (told.ports.get(usize::from(way.port)), way.mac) {
-        (None, _) => Exit::alone(Kind::NoEgress),
+        (None, _) => Exit::alone(ExitKind::NoEgress),
         (Some(own), Some(mac)) => Exit::ready(way.port, own, mac),
-        (Some(_), None) => Exit { port: way.port, at: at as u32, ..Exit::alone(Kind::NoMac) },
+        (Some(_), None) => Exit { port: way.port, at: at as u32, ..Exit::alone(ExitKind::NoMac) },
     }
 }
 

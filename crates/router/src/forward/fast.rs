@@ -18,7 +18,7 @@ use fibula_packet::ether_type;
 
 use super::headers::{CHUNK, Found, OfFamily, Sound};
 use super::{Forwarder, Reason, Run, View, hash};
-use crate::egress::{Exit, GroupId, Kind, Paths};
+use crate::egress::{Exit, ExitKind, GroupId, Paths};
 use crate::leaving::Leaving;
 use crate::{Packet, Pool};
 
@@ -138,10 +138,10 @@ impl Forwarder {
         is_v4: bool,
         ip: &[u8],
     ) -> Option<&'a Exit> {
-        if exit.kind == Kind::Shared {
+        if exit.kind == ExitKind::Shared {
             exit = paths.share(exit, hash::of_ordinary(self.options.hash_seed, ip));
         }
-        if exit.kind != Kind::OnLink {
+        if exit.kind != ExitKind::OnLink {
             return Some(exit);
         }
         match is_v4 {

@@ -20,7 +20,7 @@ const LANES: usize = 16;
 /// What is known of a chunk of packets.
 #[derive(Clone)]
 pub(super) struct Headers {
-    kinds: [Kind; CHUNK],
+    kinds: [HeaderKind; CHUNK],
     v4: V4,
     v6: V6,
     groups: [GroupId; CHUNK],
@@ -37,7 +37,7 @@ pub(super) struct OfFamily<'a> {
 
 /// What the link header says of a packet.
 #[derive(Clone, Copy)]
-enum Kind {
+enum HeaderKind {
     /// It is not an ordinary one.
     Slow,
     /// An IPv4 header begins at this byte. Whether it is sound is in [`V4`].
@@ -98,7 +98,7 @@ impl Default for Headers {
         let (sound, hops) = ([Sound::default(); CHUNK], [Hop::NONE; CHUNK]);
         let (words, rooms) = ([[0; 4]; CHUNK], [0; CHUNK]);
         Self {
-            kinds: [Kind::Slow; CHUNK],
+            kinds: [HeaderKind::Slow; CHUNK],
             v4: V4 { count: 0, words, keys: [0; CHUNK], rooms, sound, hops },
             v6: V6 { count: 0, words, to: words, keys: [0; CHUNK], rooms, sound, hops },
             groups: [0; CHUNK],
@@ -162,7 +162,7 @@ impl Headers {
                 (port, mac) = (packet.port, paths.mac(packet.port));
             }
             let read = gather(mac, packet.bytes(), &mut self.v4, &mut self.v6);
-            *kind = read.unwrap_or(Kind::Slow);
+            *kind = read.unwrap_or(HeaderKind::Slow);
         }
         None
     }
@@ -186,14 +186,14 @@ impl Headers {
         self.kinds.iter().map(move |&kind| {
             // As many headers as kinds of the family.
             match kind {
-                Kind::Slow => None,
-                Kind::V4(at) => {
+                HeaderKind::Slow => None,
+                HeaderKind::V4(at) => {
                     let header = v4 % CHUNK;
                     v4 += 1;
                     let (sound, hop) = (self.v4.sound[header], self.v4.hops[header]);
                     (sound.len > 0).then_some(Found { is_v4: true, at: at.into(), sound, hop })
                 }
-                Kind::V6(at) => {
+                HeaderKind::V6(at) => {
                     let header = v6 % CHUNK;
                     v6 += 1;
                     let (sound, hop) = (self.v6.sound[header], self.v6.hops[header]);
@@ -247,7 +247,7 @@ impl Plain {
 
 /// Reads a packet, and adds its header if it may be an ordinary one.
 #[inline(always)]
-fn gather(mac: u64, bytes: &[u8], v4: &mut V4, v6: &mut V6) -> Option<Kind> {
+fn gather(mac: u64, bytes: &[u8], v4: &mut V4, v6: &mut V6) -> Option<HeaderKind> {
     let (link, rest) = bytes.split_first_chunk::<14>()?;
     let to = u64::from_le_bytes(*link.first_chunk()?) << 16;
     let (mut at, mut ip, mut kind) = (14, rest, [link[12], link[13]]);
@@ -256,8 +256,8 @@ fn gather(mac: u64, bytes: &[u8], v4: &mut V4, v6: &mut V6) -> Option<Kind> {
         (at, ip, kind) = (18, rest, [tag[2], tag[3]]);
     }
     match u16::from_be_bytes(kind) {
-        ether_type::IPV4 if to == mac => v4.push(ip).then_some(Kind::V4(at)),
-        ether_type::IPV6 if to == mac => v6.push(ip).then_some(Kind::V6(at)),
+        ether_type::IPV4 if to == mac => v4.push(ip).then_some(HeaderKind::V4(at)),
+        ether_type::IPV6 if to == mac => v6.push(ip).then_some(HeaderKind::V6(at)),
         _ => None,
     }
 }

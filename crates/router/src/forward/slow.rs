@@ -11,7 +11,7 @@ use super::fragment::{self, Options};
 use super::icmp::Notice;
 use super::{ForwardOptions, Forwarder, Reason, Run, Side, SourceRoutes, View, Waiting, hash};
 use crate::Packet;
-use crate::egress::{Exit, Kind};
+use crate::egress::{Exit, ExitKind};
 
 /// What is to be done with a packet.
 enum Verdict<'a> {
@@ -120,7 +120,7 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
         IpAddr::V6(v6) => group(&view.v6, v6.into()),
     };
     let mut exit = view.egress.exit(group);
-    if exit.kind == Kind::Local {
+    if exit.kind == ExitKind::Local {
         return Verdict::Host;
     }
     if let Some(refusal) = refusal {
@@ -129,30 +129,30 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
     if let Some(verdict) = frame.ipv4().and_then(|ip| check_options(&ip, options.source_routes)) {
         return verdict;
     }
-    if exit.kind == Kind::Shared {
+    if exit.kind == ExitKind::Shared {
         let flow = hash::of_frame(options.hash_seed, &without_trailer(&frame, at + len));
         exit = view.egress.share(exit, flow);
     }
     let wait = |port, next_hop| Verdict::Wait(Waiting { port, next_hop });
-    if exit.kind == Kind::OnLink {
+    if exit.kind == ExitKind::OnLink {
         match view.egress.neighbour(exit.port, destination) {
             Some(neighbour) => exit = neighbour,
             None => return wait(exit.port, destination),
         }
     }
     match exit.kind {
-        Kind::NoRoute | Kind::Local | Kind::OnLink | Kind::Shared => {
+        ExitKind::NoRoute | ExitKind::Local | ExitKind::OnLink | ExitKind::Shared => {
             Verdict::Refuse(Reason::NoRoute, Notice::NetUnreachable)
         }
-        Kind::Blackhole => Verdict::Drop(Reason::Blackhole),
-        Kind::Unreachable => Verdict::Refuse(Reason::Unreachable, Notice::NetUnreachable),
-        Kind::Prohibit => Verdict::Refuse(Reason::Prohibited, Notice::Prohibited),
-        Kind::NoEgress => Verdict::Drop(Reason::NoEgress),
-        Kind::NoMac => match view.egress.adjacency(exit) {
+        ExitKind::Blackhole => Verdict::Drop(Reason::Blackhole),
+        ExitKind::Unreachable => Verdict::Refuse(Reason::Unreachable, Notice::NetUnreachable),
+        ExitKind::Prohibit => Verdict::Refuse(Reason::Prohibited, Notice::Prohibited),
+        ExitKind::NoEgress => Verdict::Drop(Reason::NoEgress),
+        ExitKind::NoMac => match view.egress.adjacency(exit) {
             Some(way) => wait(way.port, way.gateway),
             None => Verdict::Drop(Reason::NoEgress),
         },
-        Kind::Ready => fit(&frame, exit, Ip { network, at, len }),
+        ExitKind::Ready => fit(&frame, exit, Ip { network, at, len }),
     }
 }
 

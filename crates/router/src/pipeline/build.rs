@@ -8,14 +8,14 @@ use super::bell::Bell;
 use super::clock::Clock;
 use super::counters::WorkerCounters;
 use super::event::Events;
-use super::exits::{Exits, Transmitter, Way};
+use super::exits::{ExitPath, Exits, Transmitter};
 use super::hold::{Hold, HoldOptions};
 use super::ring::ring;
-use super::source::Source;
+use super::source::ReceiveQueue;
 use super::worker::{Lookup, Spread as Spreading, Worker};
 use super::{
-    Attached, Cores, PipelineError, PipelineOptions, Resolve, Role, Shape, Shared, Spread, Stage,
-    WorkerInfo, cores,
+    Attached, Cores, PipelineError, PipelineOptions, Resolve, Role, Shared, Spread, Stage,
+    ThreadLayout, WorkerInfo, cores,
 };
 use crate::Pool;
 use crate::forward::{Outcome, TOGETHER};
@@ -72,17 +72,19 @@ pub(super) fn workers(
     infos.collect::<std::io::Result<_>>().map_err(PipelineError::System)
 }
 
-fn roles(shape: Shape) -> Vec<(String, Role)> {
+fn roles(shape: ThreadLayout) -> Vec<(String, Role)> {
     let some = |count: usize, name: &'static str, receives, looks_up, transmits| {
         let role = Role { receives, looks_up, transmits };
         (0..count).map(move |at| (format!("{name} {at}"), role))
     };
     match shape {
-        Shape::Fused { threads } => some(threads, "router", true, true, true).collect(),
-        Shape::Staged { receive, lookup, transmit } => some(receive, "receive", true, false, false)
-            .chain(some(lookup, "lookup", false, true, transmit == 0))
-            .chain(some(transmit, "transmit", false, false, true))
-            .collect(),
+        ThreadLayout::Fused { threads } => some(threads, "router", true, true, true).collect(),
+        ThreadLayout::Staged { receive, lookup, transmit } => {
+            some(receive, "receive", true, false, false)
+                .chain(some(lookup, "lookup", false, true, transmit == 0))
+                .chain(some(transmit, "transmit", false, false, true))
+                .collect()
+        }
     }
 }
 
@@ -131,7 +133,7 @@ pub(super) fn connect<'p, 'r>(
             Arc::clone(&info.counters),
             events,
             &shared.ports,
-            vec![Way::Nowhere; 2 * ports.len()],
+            vec![ExitPath::Nowhere; 2 * ports.len()],
         ),
         only_sends: false,
         most: options.burst,
@@ -171,16 +173,16 @@ pub(super) fn connect<'p, 'r>(
             ];
             for (exit, owner) in exits {
                 if exit == hosts && (is_shared[port] || !has_host[port]) {
-                    let way = if is_shared[port] { Way::Shared } else { Way::Nowhere };
+                    let way = if is_shared[port] { ExitPath::Shared } else { ExitPath::Nowhere };
                     workers[at].exits.ways[exit] = way;
-                } else if matches!(workers[at].exits.ways[exit], Way::Nowhere) {
+                } else if matches!(workers[at].exits.ways[exit], ExitPath::Nowhere) {
                     let to = *rings.entry(owner).or_insert_with(|| {
                         let (sender, receiver) = ring(options.ring, &shared.workers[owner].bell);
                         workers[owner].feeds.push(receiver);
                         workers[at].exits.rings.push(sender);
                         workers[at].exits.rings.len() - 1
                     });
-                    workers[at].exits.ways[exit] = Way::Ring(to);
+                    workers[at].exits.ways[exit] = ExitPath::Ring(to);
                 }
             }
         }
@@ -200,15 +202,15 @@ fn share_out<'p>(
         let is_shared = opened.is_shared;
         let mut host = host;
         for (queue, Queue { receive, transmit }) in opened.queues.into_iter().enumerate() {
-            let source = Source::new(port as u16, queue, number, receive);
+            let source = ReceiveQueue::new(port as u16, queue, number, receive);
             workers[owner(receivers, port, queue)].sources.push(source);
             number += 1;
 
             let exits = &mut workers[owner(senders, port, queue)].exits;
             let mut add = |exit: usize, to_host, half, from_host| {
                 let at = exits.transmitters.len();
-                if exits.ways[exit] == Way::Nowhere {
-                    exits.ways[exit] = Way::Own(at);
+                if exits.ways[exit] == ExitPath::Nowhere {
+                    exits.ways[exit] = ExitPath::Own(at);
                 }
                 let (has_failed, is_dirty) = (false, false);
                 exits.transmitters.push(Transmitter {

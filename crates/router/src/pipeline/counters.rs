@@ -243,7 +243,7 @@ pub struct WorkerCounts {
 
 /// A pipeline's counters at one moment. The threads continue meanwhile, so sums agree only after it has ended.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub struct CounterValues {
     /// The threads.
     pub workers: Vec<WorkerCounts>,
     /// The ports, by number.
@@ -263,7 +263,7 @@ pub struct Snapshot {
     pub reasons: Vec<Arc<Reasons>>,
 }
 
-impl Snapshot {
+impl CounterValues {
     pub(super) fn of<'a>(
         workers: impl Iterator<Item = (&'a str, Option<usize>, &'a WorkerCounters)>,
         ports: &[String],

@@ -13,7 +13,7 @@ use crate::{Packet, Pool};
 
 /// How packets reach an exit. Exits are numbered: the ports, and then the ports' hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ExitPath {
     /// This thread's own transmitting half of this number.
     Own(usize),
     /// The ring of this number.
@@ -43,7 +43,7 @@ pub(super) struct Exits<'p, 'r> {
     pub(super) counters: Arc<WorkerCounters>,
     pub(super) events: &'r Events<'r>,
     pub(super) names: &'r [String],
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<ExitPath>,
     pub(super) transmitters: Vec<Transmitter<'p>>,
     pub(super) rings: Vec<Sender<'p>>,
     latency: Histogram<u64>,
@@ -62,7 +62,7 @@ impl<'p, 'r> Exits<'p, 'r> {
         counters: Arc<WorkerCounters>,
         events: &'r Events<'r>,
         names: &'r [String],
-        ways: Vec<Way>,
+        ways: Vec<ExitPath>,
     ) -> Self {
         Self {
             pool,
@@ -83,21 +83,21 @@ impl<'p, 'r> Exits<'p, 'r> {
     /// got.
     pub(super) fn put(&mut self, exit: usize, burst: &mut Vec<Packet<'p>>, stamp: u64) -> usize {
         match self.ways.get(exit) {
-            Some(&Way::Own(at)) => {
+            Some(&ExitPath::Own(at)) => {
                 let count = burst.len();
                 self.send(at, burst);
                 return count;
             }
-            Some(&Way::Ring(at)) => {
+            Some(&ExitPath::Ring(at)) => {
                 burst.iter_mut().for_each(|packet| packet.port = exit as u16);
                 self.rings[at].send(burst, stamp);
                 self.lose(Loss::TransmitRing, burst);
             }
-            Some(Way::Shared) => {
+            Some(ExitPath::Shared) => {
                 self.counters.shared.add(burst.len() as u64);
                 self.pool.give(burst.drain(..));
             }
-            Some(Way::Nowhere) => self.lose(Loss::NoHost, burst),
+            Some(ExitPath::Nowhere) => self.lose(Loss::NoHost, burst),
             None => self.lose(Loss::NoPort, burst),
         }
         0
@@ -106,7 +106,7 @@ impl<'p, 'r> Exits<'p, 'r> {
     /// Sends what another thread looked up, by an exit of this thread's own.
     pub(super) fn put_own(&mut self, exit: usize, burst: &mut Vec<Packet<'p>>) {
         match self.ways[exit] {
-            Way::Own(at) => self.send(at, burst),
+            ExitPath::Own(at) => self.send(at, burst),
             // Rings lead to the owner of the exit.
             way => unreachable!("exit {exit} is {way:?} where its ring leads to"),
         }

@@ -19,13 +19,13 @@
 //!   run empty, ports are flushed. Afterwards every received packet was sent, dropped and counted, or given to this
 //!   machine, and all slots are in the pool again.
 //!
-//! [`Handle`] stops a pipeline and reads its counters while it runs.
+//! [`PipelineHandle`] stops a pipeline and reads its counters while it runs.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use std::time::Instant;
 //!
-//! use fibula_router::pipeline::{Shape, Stage};
+//! use fibula_router::pipeline::{ThreadLayout, Stage};
 //! use fibula_router::port::memory::{self, Flows, MemoryOptions};
 //! use fibula_router::{Outcome, Packet, Pipeline, PipelineOptions, Pool};
 //!
@@ -50,7 +50,7 @@
 //! let options = MemoryOptions { mac, queues: 1, flows: frames, packets: Some(1000) };
 //! let (port, sent) = memory::open("0", &pool, &options);
 //!
-//! let shape = Shape::Staged { receive: 1, lookup: 1, transmit: 0 };
+//! let shape = ThreadLayout::Staged { receive: 1, lookup: 1, transmit: 0 };
 //! let options = PipelineOptions { shape, ring: 1000, ..PipelineOptions::default() };
 //! let pipeline = Pipeline::new(&pool, vec![port.into()], options)?;
 //! let end = pipeline.run(vec![Box::new(Back)], &|_| (), &|event| println!("{event:?}"))?;
@@ -96,7 +96,7 @@ use counters::WorkerCounters;
 use event::Events;
 
 pub use cores::{Cores, check as check_cores, groups, list};
-pub use counters::{FlowCounts, Loss, PortCounts, Snapshot, StageCounts, WorkerCounts};
+pub use counters::{CounterValues, FlowCounts, Loss, PortCounts, StageCounts, WorkerCounts};
 pub use event::Event;
 pub use guided::Guided;
 pub use hold::HoldOptions;
@@ -108,7 +108,7 @@ pub type Resolve<'r> = dyn Fn(Waiting) + Sync + 'r;
 
 /// The threads of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ThreadLayout {
     /// Each thread receives, looks up and transmits.
     Fused {
         /// How many, one or more.
@@ -141,7 +141,7 @@ pub enum Spread {
 #[derive(Clone, Debug)]
 pub struct PipelineOptions {
     /// The threads.
-    pub shape: Shape,
+    pub shape: ThreadLayout,
     /// Maximum size of a burst of a port: 1 to 256 packets. Bursts of several ports are looked up together, up to 128 packets.
     pub burst: usize,
     /// Capacity of each ring between two threads, in packets.
@@ -159,7 +159,7 @@ pub struct PipelineOptions {
 impl Default for PipelineOptions {
     fn default() -> Self {
         Self {
-            shape: Shape::Fused { threads: 1 },
+            shape: ThreadLayout::Fused { threads: 1 },
             burst: 64,
             ring: 1024,
             cores: Cores::default(),
@@ -227,9 +227,9 @@ impl Shared {
         self.workers.iter().for_each(|worker| worker.bell.ring());
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn counters(&self) -> CounterValues {
         let workers = self.workers.iter();
-        Snapshot::of(
+        CounterValues::of(
             workers.map(|worker| (worker.name.as_str(), worker.core, &*worker.counters)),
             &self.ports,
         )
@@ -238,17 +238,17 @@ impl Shared {
 
 /// Stops a pipeline, and reads its counters.
 #[derive(Clone)]
-pub struct Handle(Arc<Shared>);
+pub struct PipelineHandle(Arc<Shared>);
 
-impl Handle {
+impl PipelineHandle {
     /// Makes the pipeline stop receiving, process the received packets, and end.
     pub fn stop(&self) {
         self.0.stop();
     }
 
     /// The counters.
-    pub fn snapshot(&self) -> Snapshot {
-        self.0.snapshot()
+    pub fn counters(&self) -> CounterValues {
+        self.0.counters()
     }
 }
 
@@ -300,8 +300,8 @@ impl<'p> Pipeline<'p> {
     }
 
     /// Stops it, and reads its counters.
-    pub fn handle(&self) -> Handle {
-        Handle(Arc::clone(&self.shared))
+    pub fn handle(&self) -> PipelineHandle {
+        PipelineHandle(Arc::clone(&self.shared))
     }
 
     /// Number of lookup stages that it needs: one for each thread that looks up.
@@ -324,7 +324,7 @@ impl<'p> Pipeline<'p> {
         stages: Vec<Box<dyn Stage + 'r>>,
         resolve: &'r Resolve<'r>,
         events: &'r (dyn Fn(Event) + Sync + 'r),
-    ) -> Result<Snapshot, PipelineError> {
+    ) -> Result<CounterValues, PipelineError> {
         let (needed, given) = (self.lookups(), stages.len());
         if needed != given {
             let what = format!(
@@ -369,7 +369,7 @@ impl<'p> Pipeline<'p> {
             }
             failed.map_or(Ok(()), Err)
         })?;
-        Ok(shared.snapshot())
+        Ok(shared.counters())
     }
 }
 

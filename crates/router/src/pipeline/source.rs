@@ -10,7 +10,7 @@ use crate::port::Receive;
 use crate::{Packet, Pool};
 
 /// A receiving half.
-pub(super) struct Source<'p> {
+pub(super) struct ReceiveQueue<'p> {
     /// The router's number of the port.
     pub(super) port: u16,
     pub(super) queue: usize,
@@ -31,7 +31,7 @@ enum State {
 /// How long a half that failed is left alone, in nanoseconds.
 pub(super) const PAUSE: u64 = 100_000_000;
 
-impl<'p> Source<'p> {
+impl<'p> ReceiveQueue<'p> {
     pub(super) fn new(
         port: u16,
         queue: usize,

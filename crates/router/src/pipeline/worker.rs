@@ -12,7 +12,7 @@ use super::counters::{Loss, WorkerCounters};
 use super::exits::Exits;
 use super::hold::Hold;
 use super::ring::{Receiver, Sender};
-use super::source::{PAUSE, Source};
+use super::source::{PAUSE, ReceiveQueue};
 use super::spread::flow;
 use super::stage::Stage;
 use super::{Resolve, Shared};
@@ -46,7 +46,7 @@ pub(super) struct Worker<'p, 'r> {
     pub(super) shared: &'r Shared,
     pub(super) bell: Arc<Bell>,
     pub(super) counters: Arc<WorkerCounters>,
-    pub(super) sources: Vec<Source<'p>>,
+    pub(super) sources: Vec<ReceiveQueue<'p>>,
     pub(super) spread: Spread<'p>,
     pub(super) inputs: Vec<Receiver<'p>>,
     pub(super) lookup: Option<Lookup<'p, 'r>>,
@@ -97,7 +97,7 @@ impl<'p> Worker<'p, '_> {
         }
         let is_stopped = self.shared.is_stopped();
         let holds = self.lookup.as_ref().is_some_and(|lookup| !lookup.hold.is_empty());
-        (is_stopped || self.sources.iter().all(Source::is_over))
+        (is_stopped || self.sources.iter().all(ReceiveQueue::is_over))
             && self.inputs.iter().all(Receiver::is_over)
             && (is_stopped || !holds)
     }
@@ -348,8 +348,9 @@ impl<'p> Worker<'p, '_> {
             longest = longest.min(PAUSE);
         }
         let alone = self.sources.len() == 1 && self.inputs.is_empty() && self.feeds.is_empty();
-        let blind =
-            |source: &&mut Source<'p>| source.is_ready(now) && source.half.descriptor().is_none();
+        let blind = |source: &&mut ReceiveQueue<'p>| {
+            source.is_ready(now) && source.half.descriptor().is_none()
+        };
         if let Some(source) = self.sources.iter_mut().find(blind) {
             let longest = if alone { longest } else { longest.min(BLIND_WAIT) };
             let result = source.half.wait(Duration::from_nanos(longest));

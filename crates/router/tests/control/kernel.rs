@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fibula_core::{Hop, Routes};
 use fibula_fib::{Fib, FibOptions};
 use fibula_rib::Table;
-use fibula_router::control::{Control, ControlOptions, Happened, PortLink};
+use fibula_router::control::{Control, ControlEvent, ControlOptions, PortLink};
 use fibula_router::egress::{Group, Member};
 
 use super::{hops, ip as address};
@@ -203,11 +203,13 @@ fn in_it_links_and_neighbours() {
     println!("{:#?}", control.figures());
     ip("link del dA");
     wait_for("a link that is gone", &control, || control.egress().neighbours.is_empty());
-    let events: Vec<Happened> = events.try_iter().collect();
-    let down = Happened::Port { name: "dA".to_owned(), is_up: false };
+    let events: Vec<ControlEvent> = events.try_iter().collect();
+    let down = ControlEvent::Port { name: "dA".to_owned(), is_up: false };
     assert!(events.contains(&down), "{events:?}");
     assert!(
-        !events.iter().any(|event| matches!(event, Happened::Refused(_) | Happened::Damaged(_))),
+        !events
+            .iter()
+            .any(|event| matches!(event, ControlEvent::Refused(_) | ControlEvent::Damaged(_))),
         "{events:?}"
     );
     drop((views, control, other));

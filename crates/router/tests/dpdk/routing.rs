@@ -6,7 +6,7 @@ use std::thread;
 
 use fibula_capture::{Container, Step, header, record};
 use fibula_router::forward::View;
-use fibula_router::pipeline::{Attached, Cores, Routing, Shape, Stage, Views};
+use fibula_router::pipeline::{Attached, Cores, Routing, Stage, ThreadLayout, Views};
 use fibula_router::{Forwarder, Pipeline, PipelineOptions};
 
 use super::model::{Fate, Told, mend};
@@ -70,15 +70,15 @@ fn made() -> Vec<Vec<Vec<u8>>> {
 #[test]
 fn what_leaves_is_what_the_model_sends() {
     for shape in [
-        Shape::Fused { threads: 1 },
-        Shape::Fused { threads: 2 },
-        Shape::Staged { receive: 1, lookup: 1, transmit: 1 },
+        ThreadLayout::Fused { threads: 1 },
+        ThreadLayout::Fused { threads: 2 },
+        ThreadLayout::Staged { receive: 1, lookup: 1, transmit: 1 },
     ] {
         check(shape);
     }
 }
 
-fn check(shape: Shape) {
+fn check(shape: ThreadLayout) {
     let folder = tempfile::tempdir().unwrap();
     let world = World::new(true);
     let count = world.paths.told().ports.len();
@@ -129,7 +129,7 @@ fn check(shape: Shape) {
     let end = thread::scope(|scope| {
         let running = scope.spawn(|| pipeline.run(stages, &|_| (), &|event| panic!("{event:?}")));
         let began = Instant::now();
-        let came = || handle.snapshot().ports.iter().map(|port| port.received.packets).sum::<u64>();
+        let came = || handle.counters().ports.iter().map(|port| port.received.packets).sum::<u64>();
         while came() < received && began.elapsed() < Duration::from_secs(20) {
             thread::sleep(Duration::from_millis(5));
         }

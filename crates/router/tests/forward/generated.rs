@@ -6,7 +6,7 @@ use fibula_router::Pool;
 use fibula_testkit::Rng;
 
 use super::frames::{V4, V6, any};
-use super::model::{Fate, Told, mend};
+use super::model::{ExpectedError, Fate, mend};
 use super::world::{Bench, SLOT};
 
 #[test]
@@ -23,9 +23,11 @@ fn bursts_of_all_kinds() {
             for answer in bench.check(&borrowed) {
                 *seen.entry(answer.name.into()).or_default() += 1;
                 match (answer.fate, answer.error) {
-                    (Fate::Sent(..), error) => assert_eq!(error, Told::Nothing),
-                    (_, Told::Error(..)) => *seen.entry("error".into()).or_default() += 1,
-                    (_, Told::NoAddress) => *seen.entry("no address".into()).or_default() += 1,
+                    (Fate::Sent(..), error) => assert_eq!(error, ExpectedError::Nothing),
+                    (_, ExpectedError::Error(..)) => *seen.entry("error".into()).or_default() += 1,
+                    (_, ExpectedError::NoAddress) => {
+                        *seen.entry("no address".into()).or_default() += 1
+                    }
                     _ => {}
                 }
             }

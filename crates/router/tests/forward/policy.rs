@@ -12,7 +12,7 @@ use fibula_router::{Forwarder, Outcome, Packet, Pool, View};
 use fibula_testkit::Rng;
 
 use super::frames::any;
-use super::model::{Fate, Told};
+use super::model::{ExpectedError, Fate};
 use super::world::{Expected, SLOT, World, clear, options};
 
 /// By a sum of the packet's bytes: two tables, one that is not there, drops; many marks.
@@ -79,7 +79,7 @@ fn expected(
             }
             let answer = world.model(|model| model.forward(*port, frame));
             expected.add(&answer, *port, frame);
-            if let Told::Error(port, _) = answer.error {
+            if let ExpectedError::Error(port, _) = answer.error {
                 marks[usize::from(port)].push(0);
             }
             if let Fate::Sent(port, frames) = answer.fate {

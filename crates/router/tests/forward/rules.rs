@@ -10,7 +10,7 @@ use fibula_testkit::Rng;
 use proptest::prelude::*;
 
 use super::frames::{OPTIONS, V4, V6, any};
-use super::model::{Told, checksum, u16_at};
+use super::model::{ExpectedError, checksum, u16_at};
 use super::world::{Bench, SLOT, World, options};
 
 /// Forwards one frame in the world without a model beside it, and gives what leaves, by port.
@@ -189,7 +189,7 @@ fn neighbours_that_answer_and_that_do_not() {
     let expected: Vec<_> = [frames[0], frames[3]]
         .iter()
         .map(|(port, frame)| match bench.world.model(|model| model.fail(*port, frame)) {
-            Told::Error(0, error) => error,
+            ExpectedError::Error(0, error) => error,
             other => panic!("{other:?}"),
         })
         .collect();

@@ -11,7 +11,7 @@ use fibula_router::forward::{Counters, Reason, Side, SourceRoutes};
 use fibula_router::{ForwardOptions, Forwarder, Outcome, Packet, Pool, View};
 use fibula_testkit::Oracle;
 
-use super::model::{Answer, Fate, Model, Told};
+use super::model::{Answer, ExpectedError, Fate, Model};
 
 pub const SEED: u64 = 0x5eed;
 
@@ -285,9 +285,9 @@ impl Expected {
     pub fn add(&mut self, answer: &Answer, port: u16, frame: &[u8]) {
         self.add_count(answer.name, frame.len());
         match &answer.error {
-            Told::Nothing => {}
-            Told::NoAddress => self.add_count("icmp_no_address", frame.len()),
-            Told::Error(port, error) => {
+            ExpectedError::Nothing => {}
+            ExpectedError::NoAddress => self.add_count("icmp_no_address", frame.len()),
+            ExpectedError::Error(port, error) => {
                 self.add_count("icmp_sent", error.len());
                 self.send[usize::from(*port)].push(error.clone());
             }

@@ -5,11 +5,11 @@ use super::*;
 /// Two ports with several queues; the flows of each are sent by both, given to the host, dropped, held, lost.
 fn scatter(
     pool: &Pool,
-    shape: Shape,
+    shape: ThreadLayout,
     burst: usize,
     queues: usize,
     packets: u64,
-) -> (Snapshot, u64) {
+) -> (CounterValues, u64) {
     let flows = flows(64);
     let open = |name| memory::open(name, pool, &memory_options(queues, &flows, Some(packets)));
     let ((left, sent_left), (right, sent_right)) = (open("left"), open("right"));
@@ -92,9 +92,9 @@ fn full_rings_drop_and_count() {
     }
     let pool = Pool::new(1024, 512);
     for (shape, spread) in [
-        (Shape::Staged { receive: 1, lookup: 1, transmit: 1 }, Default::default()),
+        (ThreadLayout::Staged { receive: 1, lookup: 1, transmit: 1 }, Default::default()),
         (
-            Shape::Staged { receive: 1, lookup: 2, transmit: 0 },
+            ThreadLayout::Staged { receive: 1, lookup: 2, transmit: 0 },
             fibula_router::pipeline::Spread::Flow,
         ),
     ] {
@@ -126,7 +126,7 @@ fn full_rings_to_transmitting_threads_drop_and_count() {
     let record = Record::default();
     let port = port("slow", Script::frames(frames), Slow(record.clone()));
     // The ring to the lookup thread has room for its bursts, that to the transmitting thread soon has none.
-    let shape = Shape::Staged { receive: 1, lookup: 1, transmit: 1 };
+    let shape = ThreadLayout::Staged { receive: 1, lookup: 1, transmit: 1 };
     let options = PipelineOptions { ring: 256, burst: 64, ..options(shape) };
     let end = run(&pool, vec![port.into()], options, || Through).unwrap();
     assert_conserved(&pool, &end);

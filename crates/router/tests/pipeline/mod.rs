@@ -15,24 +15,25 @@ use std::time::{Duration, Instant};
 
 use fibula_router::forward::{Outcome, Waiting};
 use fibula_router::pipeline::{
-    Attached, Cores, Event, Loss, PipelineError, PipelineOptions, Shape, Snapshot, Stage,
+    Attached, Cores, CounterValues, Event, Loss, PipelineError, PipelineOptions, Stage,
+    ThreadLayout,
 };
 use fibula_router::port::memory::{self, Flows, MemoryOptions};
 use fibula_router::port::{Port, Queue, Receive, Transmit};
 use fibula_router::{Packet, Pipeline, Pool};
 
 /// Every kind of pipeline.
-const SHAPES: [Shape; 6] = [
-    Shape::Fused { threads: 1 },
-    Shape::Fused { threads: 3 },
-    Shape::Staged { receive: 1, lookup: 1, transmit: 1 },
-    Shape::Staged { receive: 1, lookup: 2, transmit: 0 },
-    Shape::Staged { receive: 2, lookup: 3, transmit: 2 },
-    Shape::Staged { receive: 3, lookup: 1, transmit: 1 },
+const SHAPES: [ThreadLayout; 6] = [
+    ThreadLayout::Fused { threads: 1 },
+    ThreadLayout::Fused { threads: 3 },
+    ThreadLayout::Staged { receive: 1, lookup: 1, transmit: 1 },
+    ThreadLayout::Staged { receive: 1, lookup: 2, transmit: 0 },
+    ThreadLayout::Staged { receive: 2, lookup: 3, transmit: 2 },
+    ThreadLayout::Staged { receive: 3, lookup: 1, transmit: 1 },
 ];
 
 /// Threads are not pinned: tests run beside each other.
-fn options(shape: Shape) -> PipelineOptions {
+fn options(shape: ThreadLayout) -> PipelineOptions {
     PipelineOptions { shape, cores: Cores::Free, ring: 1 << 14, ..PipelineOptions::default() }
 }
 
@@ -42,7 +43,7 @@ fn run<'p, S: Stage + 'p>(
     ports: Vec<Attached<'p>>,
     options: PipelineOptions,
     stage: impl Fn() -> S,
-) -> Result<Snapshot, PipelineError> {
+) -> Result<CounterValues, PipelineError> {
     let pipeline = Pipeline::new(pool, ports, options)?;
     let stages = (0..pipeline.lookups()).map(|_| Box::new(stage()) as Box<dyn Stage>).collect();
     pipeline.run(stages, &|_| (), &|event| ignore(&event))
@@ -109,7 +110,7 @@ impl Stage for Through {
 }
 
 /// What came in is what went out, was dropped, or was for the host, and the pool is whole.
-fn assert_conserved(pool: &Pool, end: &Snapshot) {
+fn assert_conserved(pool: &Pool, end: &CounterValues) {
     let ports = end.ports.iter();
     let came: u64 = ports.clone().map(|p| p.received.packets + p.from_host.packets).sum();
     let went: u64 = ports.map(|p| p.sent.packets + p.to_host.packets).sum();

@@ -81,7 +81,7 @@ fn short_bursts_are_looked_up_together() {
         let pool = Pool::new(4096, 512);
         let seen = Arc::default();
         // Three ports with two bursts each.
-        let options = PipelineOptions { burst, ..options(Shape::Fused { threads: 1 }) };
+        let options = PipelineOptions { burst, ..options(ThreadLayout::Fused { threads: 1 }) };
         let opened = |at: usize| {
             let options = memory_options(1, &flows(9), Some(2 * burst as u64));
             memory::open(&at.to_string(), &pool, &options).0.into()

@@ -89,7 +89,7 @@ fn a_real_capture_comes_out_as_it_went_in() {
         ..Default::default()
     };
     let port = pcap::open("file", &options_of).unwrap();
-    let shape = Shape::Staged { receive: 1, lookup: 1, transmit: 1 };
+    let shape = ThreadLayout::Staged { receive: 1, lookup: 1, transmit: 1 };
     let end = run(&pool, vec![port.into()], options(shape), || Through).unwrap();
     assert_conserved(&pool, &end);
     assert_eq!(only_frames(&output), expected);
@@ -183,6 +183,6 @@ fn times_are_kept() {
     let pool = Pool::new(16, 512);
     let options_of = PcapOptions { input: Some(path), pace: Pace::Times, ..Default::default() };
     let ports = vec![pcap::open("times", &options_of).unwrap().into()];
-    let end = run(&pool, ports, options(Shape::Fused { threads: 1 }), || Through).unwrap();
+    let end = run(&pool, ports, options(ThreadLayout::Fused { threads: 1 }), || Through).unwrap();
     assert_eq!(end.ports[0].sent.packets, 3);
 }

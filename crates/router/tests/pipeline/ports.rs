@@ -11,8 +11,8 @@ fn heard<'p>(
     pool: &'p Pool,
     ports: Vec<Attached<'p>>,
     stage: impl Stage + 'p,
-) -> (Snapshot, Vec<String>) {
-    let pipeline = Pipeline::new(pool, ports, options(Shape::Fused { threads: 1 })).unwrap();
+) -> (CounterValues, Vec<String>) {
+    let pipeline = Pipeline::new(pool, ports, options(ThreadLayout::Fused { threads: 1 })).unwrap();
     let events = Mutex::new(Vec::new());
     let hear = |event: Event| {
         events.lock().unwrap().push(match event {

@@ -20,7 +20,7 @@ fn stopped_under_load() {
             let running =
                 scope.spawn(|| pipeline.run(stages, &|_| (), &|event| panic!("{event:?}")));
             // It can be read while it runs.
-            while handle.snapshot().ports[0].sent.packets < 1000 {
+            while handle.counters().ports[0].sent.packets < 1000 {
                 thread::yield_now();
             }
             handle.stop();
@@ -118,8 +118,8 @@ fn idle_threads_wait_and_wake() {
 #[test]
 fn options_that_cannot_be() {
     let pool = Pool::new(64, 512);
-    let shape = |receive, lookup| Shape::Staged { receive, lookup, transmit: 0 };
-    let fused = Shape::Fused { threads: 1 };
+    let shape = |receive, lookup| ThreadLayout::Staged { receive, lookup, transmit: 0 };
+    let fused = ThreadLayout::Fused { threads: 1 };
     let no_queue = || Port { queues: Vec::new(), ..port("none", nothing(), Record::default()) };
     let one = || vec![port("one", nothing(), Record::default()).into()];
     let cores = Cores::List(vec![0]);
@@ -127,7 +127,7 @@ fn options_that_cannot_be() {
         (one(), PipelineOptions { burst: 0, ..options(fused) }, "1 to 256"),
         (one(), PipelineOptions { burst: 257, ..options(fused) }, "1 to 256"),
         (one(), PipelineOptions { ring: 0, ..options(fused) }, "one packet"),
-        (one(), options(Shape::Fused { threads: 0 }), "at least one thread"),
+        (one(), options(ThreadLayout::Fused { threads: 0 }), "at least one thread"),
         (one(), options(shape(0, 1)), "at least one thread"),
         (one(), options(shape(1, 0)), "at least one thread"),
         (one(), PipelineOptions { cores, ..options(shape(1, 1)) }, "2 threads have 1 cores"),

@@ -66,8 +66,8 @@ fn frames(neighbour: u8, numbers: std::ops::Range<u8>) -> Vec<Vec<u8>> {
 fn wait(
     frames: Vec<Vec<u8>>,
     hold: HoldOptions,
-    shape: Shape,
-) -> (Snapshot, Vec<Vec<u8>>, Vec<u8>) {
+    shape: ThreadLayout,
+) -> (CounterValues, Vec<Vec<u8>>, Vec<u8>) {
     let pool = Pool::new(256, 512);
     let (known, failed, record) = (Known::default(), Arc::default(), Record::default());
     let ports = vec![port("link", Script::frames(frames), record.clone()).into()];
@@ -118,6 +118,6 @@ fn they_are_given_up_if_it_never_is() {
 fn few_wait_in_all() {
     let hold = HoldOptions { each: 3, all: 10, nanos: 2_000_000 };
     let many: Vec<_> = (2..50).flat_map(|at| frames(at, 0..2)).collect();
-    let (end, _, failed) = wait(many, hold, Shape::Fused { threads: 1 });
+    let (end, _, failed) = wait(many, hold, ThreadLayout::Fused { threads: 1 });
     assert_eq!((failed.len(), end.dropped, end.lost(Loss::HoldFull)), (10, 10, 86));
 }

@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use fibula_router::Pool;
 
-use super::world::{Kind, Opened, frame, inside, open, open_with, pair, pool, run};
+use super::world::{Opened, PortKind, frame, inside, open, open_with, pair, pool, run};
 
 /// Both ends: a port of that kind, and a packet socket at its other end.
-fn ends<'p>(kind: Kind, pool: &'p Pool, queues: u16) -> (Opened<'p>, Opened<'p>) {
-    if kind == Kind::Tap {
+fn ends<'p>(kind: PortKind, pool: &'p Pool, queues: u16) -> (Opened<'p>, Opened<'p>) {
+    if kind == PortKind::Tap {
         run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
         let here = open_with(kind, "tA", pool, queues, 256);
-        (here, open(Kind::Packet, "tA", pool))
+        (here, open(PortKind::Packet, "tA", pool))
     } else {
         pair(queues.into());
         let here = open_with(kind, "dA", pool, queues, 256);
-        (here, open(Kind::Packet, "dB", pool))
+        (here, open(PortKind::Packet, "dB", pool))
     }
 }
 
 /// All lengths, in both directions, with and without a VLAN tag.
 #[track_caller]
-fn every_length(kind: Kind) {
+fn every_length(kind: PortKind) {
     let pool = pool();
     {
         let (mut here, mut there) = ends(kind, &pool, 1);
@@ -50,7 +50,7 @@ fn every_length(kind: Kind) {
 
 /// More packets at once than rings have places: the sender waits, and what arrives is in order.
 #[track_caller]
-fn large_bursts(kind: Kind) {
+fn large_bursts(kind: PortKind) {
     let pool = pool();
     {
         let (mut here, mut there) = ends(kind, &pool, 1);
@@ -79,7 +79,7 @@ fn large_bursts(kind: Kind) {
 
 /// Many flows by several queues: each packet comes once, and those of a flow in order.
 #[track_caller]
-fn several_queues(kind: Kind) {
+fn several_queues(kind: PortKind) {
     let pool = pool();
     {
         let (mut here, mut there) = ends(kind, &pool, 3);
@@ -120,7 +120,7 @@ macro_rules! tests {
         #[test]
         #[ignore = "run by the test before it, in a namespace"]
         fn $in_it() {
-            $test(Kind::$kind);
+            $test(PortKind::$kind);
         }
     )*};
 }

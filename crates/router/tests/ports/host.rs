@@ -4,7 +4,7 @@ use std::process::Command;
 
 use fibula_router::port::host;
 
-use super::world::{Kind, frame, inside, open, pair, pool, run};
+use super::world::{PortKind, frame, inside, open, pair, pool, run};
 
 #[test]
 fn the_kernel_forwards_what_it_is_given() {
@@ -22,7 +22,7 @@ fn in_it_the_kernel_forwards_what_it_is_given() {
     run("ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:05 dev dB");
     run("ip route add 198.18.0.0/16 via 10.9.0.2");
     let pool = pool();
-    let mut link = open(Kind::Packet, "dA", &pool);
+    let mut link = open(PortKind::Packet, "dA", &pool);
     let host = host::open().unwrap();
     let name = host.name().to_owned();
     let obstacle = host.obstacle().expect("the machine's filter is strict");

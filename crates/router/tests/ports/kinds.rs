@@ -9,7 +9,7 @@ use fibula_router::port::afpacket::{self, AfPacketOptions};
 use fibula_router::port::afxdp::{self, AfXdpOptions, Copying, Mode};
 use fibula_router::port::tap::{self, TapOptions};
 
-use super::world::{Kind, frame, inside, open, pair, pool, run};
+use super::world::{PortKind, frame, inside, open, pair, pool, run};
 
 #[test]
 fn errors_say_what_to_do() {
@@ -41,7 +41,7 @@ fn in_it_errors_say_what_to_do() {
     // veth has no zero copy.
     contains(xdp("dA", &pool, Mode::Native, Copying::ZeroCopy), &["afxdp:dA", "zero copy"]);
     {
-        let _first = open(Kind::Native, "dA", &pool);
+        let _first = open(PortKind::Native, "dA", &pool);
         contains(xdp("dA", &pool, Mode::Native, Copying::Auto), &["another XDP program"]);
     }
     let error = tap::open("dA", &pool, &TapOptions::default()).map(drop).unwrap_err().to_string();
@@ -108,8 +108,8 @@ fn the_program_leaves_to_the_kernel_what_is_the_kernels() {
 fn in_it_the_program_leaves_to_the_kernel_what_is_the_kernels() {
     pair(1);
     let pool = pool();
-    for kind in [Kind::Native, Kind::Generic] {
-        let (mut here, mut there) = (open(kind, "dA", &pool), open(Kind::Packet, "dB", &pool));
+    for kind in [PortKind::Native, PortKind::Generic] {
+        let (mut here, mut there) = (open(kind, "dA", &pool), open(PortKind::Packet, "dB", &pool));
         let xdp = here.xdp.clone().unwrap();
         let local = |addresses: &[&str]| {
             let addresses: Vec<IpAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
@@ -143,7 +143,7 @@ fn in_it_checksums_that_a_kernel_left_out_are_completed() {
     run("ip neigh add 10.9.0.1 lladdr 02:00:00:00:00:01 dev dB");
     run("ip link set dA address 02:00:00:00:00:01");
     let pool = pool();
-    for kind in [Kind::Packet, Kind::Native, Kind::Generic] {
+    for kind in [PortKind::Packet, PortKind::Native, PortKind::Generic] {
         let mut here = open(kind, "dA", &pool);
         let socket = UdpSocket::bind("10.9.0.2:0").unwrap();
         for len in [0, 1, 17, 100, 1472] {

@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::world::{Kind, LIMIT, frame, inside, open, pair, pool, run};
+use super::world::{LIMIT, PortKind, frame, inside, open, pair, pool, run};
 
-const KINDS: [Kind; 4] = [Kind::Packet, Kind::Native, Kind::Generic, Kind::Tap];
+const KINDS: [PortKind; 4] = [PortKind::Packet, PortKind::Native, PortKind::Generic, PortKind::Tap];
 
 #[test]
 fn a_removed_interface_is_an_error_of_the_port() {
@@ -19,8 +19,8 @@ fn a_removed_interface_is_an_error_of_the_port() {
 fn in_it_a_removed_interface_is_an_error_of_the_port() {
     let pool = pool();
     for kind in KINDS {
-        let name = if kind == Kind::Tap { "tA" } else { "dA" };
-        if kind != Kind::Tap {
+        let name = if kind == PortKind::Tap { "tA" } else { "dA" };
+        if kind != PortKind::Tap {
             pair(1);
         }
         let mut here = open(kind, name, &pool);
@@ -64,9 +64,10 @@ fn a_link_goes_down_and_comes_up() {
 fn in_it_a_link_goes_down_and_comes_up() {
     let pool = pool();
     pair(1);
-    for kind in [Kind::Packet, Kind::Native, Kind::Generic] {
+    for kind in [PortKind::Packet, PortKind::Native, PortKind::Generic] {
         {
-            let (mut here, mut there) = (open(kind, "dA", &pool), open(Kind::Packet, "dB", &pool));
+            let (mut here, mut there) =
+                (open(kind, "dA", &pool), open(PortKind::Packet, "dB", &pool));
             for _ in 0..2 {
                 run("ip link set dA down");
                 for number in 0..3 {
@@ -130,18 +131,18 @@ fn in_it_a_killed_process_leaves_no_program_behind() {
 #[ignore = "killed by in_it_a_killed_process_leaves_no_program_behind"]
 fn holds_a_port() {
     let pool = pool();
-    let _port = open(Kind::Native, "dA", &pool);
+    let _port = open(PortKind::Native, "dA", &pool);
     thread::sleep(LIMIT);
 }
 
 /// Packets go to and fro between both ends, faster than either can be sure to keep up with.
 #[track_caller]
-fn no_slot_is_lost(kind: Kind, packets: u64) {
+fn no_slot_is_lost(kind: PortKind, packets: u64) {
     let pool = pool();
     pair(1);
     let mut received = 0;
     {
-        let (mut here, mut there) = (open(kind, "dA", &pool), open(Kind::Packet, "dB", &pool));
+        let (mut here, mut there) = (open(kind, "dA", &pool), open(PortKind::Packet, "dB", &pool));
         let sent = frame(here.mac, 60, 1, None);
         let mut mirrored = 0;
         let mut burst = Vec::new();
@@ -179,7 +180,7 @@ fn no_slot_is_lost_in_a_million_packets() {
 #[test]
 #[ignore = "run by no_slot_is_lost_in_a_million_packets"]
 fn in_it_no_slot_is_lost_in_a_million_packets() {
-    no_slot_is_lost(Kind::Native, 1_000_000);
+    no_slot_is_lost(PortKind::Native, 1_000_000);
 }
 
 #[test]
@@ -190,5 +191,5 @@ fn no_slot_of_a_packet_socket_is_lost() {
 #[test]
 #[ignore = "run by no_slot_of_a_packet_socket_is_lost"]
 fn in_it_no_slot_of_a_packet_socket_is_lost() {
-    no_slot_is_lost(Kind::Packet, 200_000);
+    no_slot_is_lost(PortKind::Packet, 200_000);
 }

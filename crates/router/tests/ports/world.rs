@@ -52,7 +52,7 @@ pub fn pair(queues: u32) {
 
 /// A kind of port.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum PortKind {
     Packet,
     Native,
     Generic,
@@ -71,11 +71,17 @@ pub fn pool() -> Pool {
     Pool::new(16_384, 2048)
 }
 
-pub fn open<'p>(kind: Kind, name: &str, pool: &'p Pool) -> Opened<'p> {
+pub fn open<'p>(kind: PortKind, name: &str, pool: &'p Pool) -> Opened<'p> {
     open_with(kind, name, pool, 1, 256)
 }
 
-pub fn open_with<'p>(kind: Kind, name: &str, pool: &'p Pool, queues: u16, ring: u32) -> Opened<'p> {
+pub fn open_with<'p>(
+    kind: PortKind,
+    name: &str,
+    pool: &'p Pool,
+    queues: u16,
+    ring: u32,
+) -> Opened<'p> {
     let packet = AfPacketOptions { queues, ..Default::default() };
     let tap = TapOptions { queues, ..Default::default() };
     let xdp = |mode| {
@@ -86,13 +92,13 @@ pub fn open_with<'p>(kind: Kind, name: &str, pool: &'p Pool, queues: u16, ring: 
         (port, Some(xdp))
     };
     let (port, xdp) = match kind {
-        Kind::Packet => (afpacket::open(name, pool, &packet).unwrap(), None),
-        Kind::Tap => (tap::open(name, pool, &tap).unwrap(), None),
-        Kind::Native => xdp(Mode::Native),
-        Kind::Generic => xdp(Mode::Generic),
+        PortKind::Packet => (afpacket::open(name, pool, &packet).unwrap(), None),
+        PortKind::Tap => (tap::open(name, pool, &tap).unwrap(), None),
+        PortKind::Native => xdp(Mode::Native),
+        PortKind::Generic => xdp(Mode::Generic),
     };
     assert!(port.interface > 0 && port.mtu == 1500 && port.name.ends_with(name));
-    assert_eq!(port.is_shared, kind == Kind::Packet);
+    assert_eq!(port.is_shared, kind == PortKind::Packet);
     Opened { pool, mac: port.mac, queues: port.queues, xdp }
 }
 

@@ -20,8 +20,8 @@ use super::table;
 use crate::api;
 use crate::convert::Names;
 use crate::http::answer::{Answer, Refusal, json, of};
-use crate::http::asked::Asked;
 use crate::http::body::Payload;
+use crate::http::params::Params;
 use crate::http::time::rfc3339;
 use crate::site::{self, Site};
 
@@ -38,9 +38,9 @@ const SCANNED: usize = 16 * PART;
 /// How often a reader hears that the connection is there, if nothing changes.
 const QUIET: Duration = Duration::from_secs(15);
 
-pub(crate) fn history(site: &Arc<Site>, asked: &Asked) -> Answer {
-    let which = Which::new(site, asked)?;
-    let limit = asked.number("limit").map_or(LIMIT, |limit| limit as usize);
+pub(crate) fn history(site: &Arc<Site>, params: &Params) -> Answer {
+    let which = Which::new(site, params)?;
+    let limit = params.number("limit").map_or(LIMIT, |limit| limit as usize);
     let changes = site.live.history().recent(limit, |change| which.takes(change));
     json(&api::History { changes: shapes(site, &changes) })
 }
@@ -55,15 +55,15 @@ struct Which {
 }
 
 impl Which {
-    fn new(site: &Site, asked: &Asked) -> Result<Self, Refusal> {
-        let name = asked.text("table");
+    fn new(site: &Site, params: &Params) -> Result<Self, Refusal> {
+        let name = params.text("table");
         let find = |_| site.live.with_rib(|rib| table(rib, name));
         Ok(Self {
             vrf: name.map(find).transpose()?,
-            prefix: asked.prefix("prefix")?,
-            is_exact: asked.text("view") == Some("exact"),
-            origin_as: asked.number("origin_as").map(|asn| asn as u32),
-            peer: asked.number("peer").map(|peer| peer as u32),
+            prefix: params.prefix("prefix")?,
+            is_exact: params.text("view") == Some("exact"),
+            origin_as: params.number("origin_as").map(|asn| asn as u32),
+            peer: params.number("peer").map(|peer| peer as u32),
         })
     }
 
@@ -114,14 +114,14 @@ fn shapes(site: &Site, changes: &[Changed]) -> Vec<api::Change> {
     changes.iter().zip(tables).map(shape).collect()
 }
 
-pub(crate) fn events(site: &Arc<Site>, asked: &Asked) -> Answer {
-    let which = Which::new(site, asked)?;
-    let last = match asked.header("last-event-id") {
+pub(crate) fn events(site: &Arc<Site>, params: &Params) -> Answer {
+    let which = Which::new(site, params)?;
+    let last = match params.header("last-event-id") {
         Some(text) => Some(
             text.parse::<u64>()
                 .map_err(|_| Refusal::bad("the header Last-Event-ID is not the id of a change"))?,
         ),
-        None => asked.number("since"),
+        None => params.number("since"),
     };
     let place = Arc::clone(&site.watchers)
         .try_acquire_owned()

@@ -7,17 +7,17 @@ use hyper::StatusCode;
 use super::tables;
 use crate::api;
 use crate::http::answer::{Answer, Refusal, json};
-use crate::http::asked::Asked;
+use crate::http::params::Params;
 use crate::site::Site;
 
-pub(crate) fn healthz(site: &Arc<Site>, _: &Asked) -> Answer {
+pub(crate) fn healthz(site: &Arc<Site>, _: &Params) -> Answer {
     match trouble(site) {
         Some(sentence) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, sentence)),
         None => ok(),
     }
 }
 
-pub(crate) fn readyz(site: &Arc<Site>, _: &Asked) -> Answer {
+pub(crate) fn readyz(site: &Arc<Site>, _: &Params) -> Answer {
     if site.is_ready() {
         return ok();
     }

@@ -9,7 +9,7 @@ use super::tables;
 use crate::api;
 use crate::convert::Names;
 use crate::http::answer::{Answer, Refusal, json};
-use crate::http::asked::{Asked, address};
+use crate::http::params::{Params, address};
 use crate::site::{self, Site};
 
 /// Routes, the longest first.
@@ -23,11 +23,11 @@ struct Seen<A> {
     tables: Vec<(String, Chain<A>)>,
 }
 
-pub(crate) fn lookup(site: &Arc<Site>, asked: &Asked) -> Answer {
-    let address = address(&asked.rest)?;
+pub(crate) fn lookup(site: &Arc<Site>, params: &Params) -> Answer {
+    let address = address(&params.rest)?;
     let tables = match AnyPrefix::host(address).unmapped() {
-        AnyPrefix::V4(host) => of_family(site, host, asked.text("table"))?,
-        AnyPrefix::V6(host) => of_family(site, host, asked.text("table"))?,
+        AnyPrefix::V4(host) => of_family(site, host, params.text("table"))?,
+        AnyPrefix::V6(host) => of_family(site, host, params.text("table"))?,
     };
     json(&api::Lookup { address, tables })
 }

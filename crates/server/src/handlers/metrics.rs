@@ -11,7 +11,7 @@ use hyper::StatusCode;
 
 use crate::endpoints::{COUNT, ENDPOINTS};
 use crate::http::answer::{Answer, whole};
-use crate::http::asked::Asked;
+use crate::http::params::Params;
 use crate::site::{self, Site};
 
 /// What the server counts of itself.
@@ -80,7 +80,7 @@ impl fmt::Debug for MoreMetrics {
     }
 }
 
-pub(crate) fn metrics(site: &Arc<Site>, _: &Asked) -> Answer {
+pub(crate) fn metrics(site: &Arc<Site>, _: &Params) -> Answer {
     let mut text = Text::default();
     text.head("build_info", "gauge", "The version of the program.");
     text.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);

@@ -17,15 +17,15 @@ use fibula_core::Vrf;
 use fibula_rib::Rib;
 
 use crate::http::answer::Refusal;
-use crate::http::asked::shown;
+use crate::http::params::shown;
 use crate::site;
 
 /// Tables that an error lists.
 const LISTED: usize = 20;
 
 /// The tables that a request is about: the one that it names, or all that have routes.
-pub(crate) fn tables(rib: &Rib, asked: Option<&str>) -> Result<Vec<Vrf>, Refusal> {
-    let Some(name) = asked else {
+pub(crate) fn tables(rib: &Rib, params: Option<&str>) -> Result<Vec<Vrf>, Refusal> {
+    let Some(name) = params else {
         return Ok(rib.vrfs().filter(|&vrf| has_routes(rib, vrf)).collect());
     };
     match rib.find_vrf(name).or_else(|| rib.vrfs().find(|&vrf| site::name(rib, vrf) == name)) {
@@ -35,8 +35,8 @@ pub(crate) fn tables(rib: &Rib, asked: Option<&str>) -> Result<Vec<Vrf>, Refusal
 }
 
 /// The one table that a request is about.
-pub(crate) fn table(rib: &Rib, asked: Option<&str>) -> Result<Vrf, Refusal> {
-    match &*tables(rib, asked)? {
+pub(crate) fn table(rib: &Rib, params: Option<&str>) -> Result<Vrf, Refusal> {
+    match &*tables(rib, params)? {
         [] => Err(Refusal::not_found("no table has a route so far")),
         [only] => Ok(*only),
         several => {

@@ -6,8 +6,8 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
 
 use crate::http::answer::{Answer, Refusal, of};
-use crate::http::asked::Asked;
 use crate::http::body::Payload;
+use crate::http::params::Params;
 use crate::site::Site;
 
 /// A file of the page.
@@ -54,18 +54,18 @@ files! {
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-pub(crate) fn index(_: &Arc<Site>, asked: &Asked) -> Answer {
-    FILES[0].answer(asked)
+pub(crate) fn index(_: &Arc<Site>, params: &Params) -> Answer {
+    FILES[0].answer(params)
 }
 
-pub(crate) fn file(_: &Arc<Site>, asked: &Asked) -> Answer {
-    let found = FILES.iter().find(|file| file.name == asked.rest);
-    found.ok_or_else(|| Refusal::not_found("the page has no such file"))?.answer(asked)
+pub(crate) fn file(_: &Arc<Site>, params: &Params) -> Answer {
+    let found = FILES.iter().find(|file| file.name == params.rest);
+    found.ok_or_else(|| Refusal::not_found("the page has no such file"))?.answer(params)
 }
 
 impl File {
-    fn answer(&self, asked: &Asked) -> Answer {
-        let known = asked.header(header::IF_NONE_MATCH.as_str()).unwrap_or_default();
+    fn answer(&self, params: &Params) -> Answer {
+        let known = params.header(header::IF_NONE_MATCH.as_str()).unwrap_or_default();
         let is_known = known.split(',').any(|tag| {
             let tag = tag.trim();
             tag == "*" || tag.trim_start_matches("W/") == self.tag.to_str().unwrap_or_default()

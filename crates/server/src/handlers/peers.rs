@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::api;
 use crate::convert;
 use crate::http::answer::{Answer, json};
-use crate::http::asked::Asked;
+use crate::http::params::Params;
 use crate::site::Site;
 
-pub(crate) fn peers(site: &Arc<Site>, _: &Asked) -> Answer {
+pub(crate) fn peers(site: &Arc<Site>, _: &Params) -> Answer {
     json(&api::Peers { peers: all(site), sources: site.sources() })
 }
 

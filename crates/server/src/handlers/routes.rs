@@ -9,7 +9,7 @@ use super::tables;
 use crate::api;
 use crate::convert::Names;
 use crate::http::answer::{Answer, Refusal, json};
-use crate::http::asked::{Asked, prefix};
+use crate::http::params::{Params, prefix};
 use crate::site::{self, Site};
 
 /// Prefixes of a table in an answer, and the most that may be asked for.
@@ -18,12 +18,12 @@ pub(crate) const MOST: u64 = 1000;
 
 pub(crate) const VIEWS: &[&str] = &["exact", "covering", "covered"];
 
-pub(crate) fn routes(site: &Arc<Site>, asked: &Asked) -> Answer {
-    let prefix = prefix(&asked.rest)?;
-    let view = asked.text("view").unwrap_or(VIEWS[0]);
-    let limit = asked.number("limit").map_or(LIMIT, |limit| limit as usize);
-    let table = asked.text("table");
-    let tables = match (prefix, asked.prefix("after")?) {
+pub(crate) fn routes(site: &Arc<Site>, params: &Params) -> Answer {
+    let prefix = prefix(&params.rest)?;
+    let view = params.text("view").unwrap_or(VIEWS[0]);
+    let limit = params.number("limit").map_or(LIMIT, |limit| limit as usize);
+    let table = params.text("table");
+    let tables = match (prefix, params.prefix("after")?) {
         (AnyPrefix::V4(prefix), None) => of_family(site, (prefix, view), None, limit, table)?,
         (AnyPrefix::V6(prefix), None) => of_family(site, (prefix, view), None, limit, table)?,
         (AnyPrefix::V4(prefix), Some(AnyPrefix::V4(after))) => {

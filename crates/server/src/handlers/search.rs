@@ -10,16 +10,16 @@ use super::peers;
 use crate::api;
 use crate::frozen::Frozen;
 use crate::http::answer::{Answer, Refusal, json};
-use crate::http::asked::Asked;
+use crate::http::params::Params;
 use crate::site::Site;
 
 /// Prefixes of a table, and peers, in an answer.
 pub(crate) const LIMIT: usize = 100;
 pub(crate) const MOST: u64 = 10_000;
 
-pub(crate) fn search(site: &Arc<Site>, asked: &Asked) -> Answer {
-    let q = asked.text("q").unwrap_or_default().trim();
-    let limit = asked.number("limit").map_or(LIMIT, |limit| limit as usize);
+pub(crate) fn search(site: &Arc<Site>, params: &Params) -> Answer {
+    let q = params.text("q").unwrap_or_default().trim();
+    let limit = params.number("limit").map_or(LIMIT, |limit| limit as usize);
     json(&find(site, q, limit)?)
 }
 

@@ -9,12 +9,12 @@ use hyper::Response;
 use crate::api;
 use crate::frozen::Frozen;
 use crate::http::answer::{Answer, json, whole};
-use crate::http::asked::Asked;
 use crate::http::body::Payload;
+use crate::http::params::Params;
 use crate::http::time::rfc3339;
 use crate::site::{self, Site};
 
-pub(crate) fn tables(site: &Arc<Site>, _: &Asked) -> Answer {
+pub(crate) fn tables(site: &Arc<Site>, _: &Params) -> Answer {
     json(&api::Tables {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: rfc3339(site.started),
@@ -69,8 +69,8 @@ pub(crate) fn differences(site: &Site, vrf: Vrf) -> u64 {
     v4 + site.live.counters::<u128>(vrf).map_or(0, |counters| counters.differences.get())
 }
 
-pub(crate) fn histogram(site: &Arc<Site>, asked: &Asked) -> Answer {
-    let frozen = site.frozen_table(asked.text("table"))?;
+pub(crate) fn histogram(site: &Arc<Site>, params: &Params) -> Answer {
+    let frozen = site.frozen_table(params.text("table"))?;
     json(&api::Histogram {
         table: frozen.table.clone(),
         ipv4: lengths::<u32>(&frozen),
@@ -87,8 +87,8 @@ fn lengths<A: FibFamily>(frozen: &Frozen) -> Vec<u64> {
     lengths
 }
 
-pub(crate) fn hilbert(site: &Arc<Site>, asked: &Asked) -> Answer {
-    let frozen = site.frozen_table(asked.text("table"))?;
+pub(crate) fn hilbert(site: &Arc<Site>, params: &Params) -> Answer {
+    let frozen = site.frozen_table(params.text("table"))?;
     let routes = frozen.fib.family::<u32>().routes();
     let prefixes = (0..routes.len()).map(|index| routes.get(index).prefix);
     let response: Response<Payload> = whole("application/octet-stream", shares(prefixes));

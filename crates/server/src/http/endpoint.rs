@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::answer::Answer;
-use super::asked::Asked;
+use super::params::Params;
 use crate::site::Site;
 
 /// One endpoint.
@@ -46,9 +46,9 @@ impl Verb {
 /// What makes the answer.
 pub(crate) enum Handler {
     /// A function that is done in microseconds.
-    Now(fn(&Arc<Site>, &Asked) -> Answer),
+    Now(fn(&Arc<Site>, &Params) -> Answer),
     /// A function that may copy a table: it has a thread of its own.
-    Slow(fn(&Arc<Site>, &Asked) -> Answer),
+    Slow(fn(&Arc<Site>, &Params) -> Answer),
     /// The bulk lookup, which has a body.
     Bulk,
 }

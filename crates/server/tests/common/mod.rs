@@ -18,13 +18,13 @@ use serde_json::Value;
 pub const MS: Duration = Duration::from_millis(1);
 
 /// Prefix by prefix of each table, what each peer says: the length of its path, and its origin.
-pub type Said = BTreeMap<(&'static str, AnyPrefix), BTreeMap<u32, (u32, u32)>>;
+pub type Announced = BTreeMap<(&'static str, AnyPrefix), BTreeMap<u32, (u32, u32)>>;
 
 pub struct Lab {
     pub server: Server,
     pub live: Arc<Live>,
     pub board: Arc<Board>,
-    pub said: Said,
+    pub said: Announced,
     pub peers: Vec<u32>,
 }
 
@@ -58,7 +58,7 @@ impl Lab {
         options.listen = vec!["127.0.0.1:0".parse().unwrap()];
         change(&mut options);
         let server = Server::start(Arc::clone(&live), Arc::clone(&board), options).unwrap();
-        Self { server, live, board, said: Said::new(), peers }
+        Self { server, live, board, said: Announced::new(), peers }
     }
 
     pub fn address(&self) -> SocketAddr {

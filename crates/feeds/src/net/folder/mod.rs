@@ -19,9 +19,9 @@ use self::order::Name;
 use self::watch::Watch;
 use self::worker::{Found, Worker};
 use super::link::{Context, Shown, TURN, is_fatal};
-use super::report::{Happened, Hear, Report, Throttle};
+use super::report::{Hear, SourceEvent, SourceReport, Throttle};
 use super::source::Folder;
-use crate::told::{Peers, Told};
+use crate::peer_mapper::{PeerMapper, Peers};
 use crate::{Event, FeedError, Listener, SourceState, SourceStatus};
 
 /// Blocks that the worker may be ahead.
@@ -141,7 +141,7 @@ impl Reader {
         self.look = Some(cx.now + RETRY);
         self.trouble = Some(why.clone());
         self.set(SourceState::Lost);
-        self.report(cx.hear, Happened::Unavailable { why, retry: RETRY });
+        self.report(cx.hear, SourceEvent::Unavailable { why, retry: RETRY });
     }
 
     /// Something happened in the folder, or the worker has found something. Says whether there may be more.
@@ -208,7 +208,7 @@ impl Reader {
     fn decode(
         &mut self,
         cx: &mut Context<'_>,
-        step: impl FnOnce(&mut Driver, &mut Told<'_>) -> Result<(), String>,
+        step: impl FnOnce(&mut Driver, &mut PeerMapper<'_>) -> Result<(), String>,
     ) -> Result<(), FeedError> {
         let Self { file: Some(reading), peers, folder, damage, name, .. } = self else {
             return Ok(());
@@ -219,7 +219,7 @@ impl Reader {
         let file: Arc<str> = reading.name.0.as_str().into();
         let events =
             |event| hear_damage(event, (name, &file), &mut damage.borrow_mut(), cx.now, cx.hear);
-        let mut told = Told {
+        let mut told = PeerMapper {
             to: &mut *cx.to,
             peers,
             is_resync: reading.name.is_dump(),
@@ -262,7 +262,7 @@ impl Reader {
         let updates = figures.announced + figures.withdrawn - before.0;
         let damaged = figures.damaged - before.1;
         match failed {
-            None => self.report(cx.hear, Happened::Taken { file: name, updates, damaged }),
+            None => self.report(cx.hear, SourceEvent::Taken { file: name, updates, damaged }),
             Some(why) => {
                 let offset = driver.offset();
                 let why =
@@ -275,7 +275,7 @@ impl Reader {
 
     fn pass_over(&mut self, file: String, why: String, cx: &mut Context<'_>) {
         self.trouble = Some(format!("{file}: {why}"));
-        self.report(cx.hear, Happened::PassedOver { file, why });
+        self.report(cx.hear, SourceEvent::PassedOver { file, why });
     }
 
     /// The source is no more, nor are its routes.
@@ -308,8 +308,8 @@ impl Reader {
         }
     }
 
-    fn report(&self, hear: &Hear, what: Happened) {
-        hear(Report { source: Arc::clone(&self.name), what });
+    fn report(&self, hear: &Hear, what: SourceEvent) {
+        hear(SourceReport { source: Arc::clone(&self.name), what });
     }
 
     pub(super) fn close(self, registry: &Registry) {
@@ -327,11 +327,11 @@ fn hear_damage(
     now: Duration,
     hear: &Hear,
 ) {
-    let report = |what| hear(Report { source: Arc::clone(source), what });
-    let Event::Damaged(damage) = event else { return report(Happened::Said(event)) };
+    let report = |what| hear(SourceReport { source: Arc::clone(source), what });
+    let Event::Damaged(damage) = event else { return report(SourceEvent::Protocol(event)) };
     let Some(more) = throttle.pass(now) else { return };
     if more > 0 {
-        report(Happened::More { count: more });
+        report(SourceEvent::More { count: more });
     }
-    report(Happened::Said(Event::Damaged(Damage { file: Arc::clone(file), ..damage })));
+    report(SourceEvent::Protocol(Event::Damaged(Damage { file: Arc::clone(file), ..damage })));
 }

@@ -12,9 +12,9 @@ use self::opening::SERVED;
 pub(in crate::net) use self::opening::Via;
 use super::ahead::Ahead;
 use super::outbox::Outbox;
-use super::report::{Happened, Hear, Report, Throttle};
+use super::report::{Hear, SourceEvent, SourceReport, Throttle};
 use super::stream::{Got, Stream, is_interrupted, is_pause};
-use crate::{FeedError, Listener, Protocol, Refusal, SourceState, SourceStatus};
+use crate::{ConnectionRefusal, FeedError, Listener, Protocol, SourceState, SourceStatus};
 
 /// What a session needs of the loop that it lives in.
 pub(in crate::net) struct Context<'a> {
@@ -126,7 +126,7 @@ impl Link {
 
     /// Somebody has connected: whether the protocol takes the connection in place of the one that is there. If it does not,
     /// it may have something to say on that one.
-    pub(in crate::net) fn admit(&mut self, cx: &mut Context<'_>) -> Result<(), Refusal> {
+    pub(in crate::net) fn admit(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionRefusal> {
         let admitted = self.protocol.admit(cx.now, self.out.bytes());
         match &self.line {
             // What is not sent closes the connection, which changes nothing for the new one.
@@ -157,7 +157,7 @@ impl Link {
     fn begin(&mut self, cx: &mut Context<'_>) -> Result<(), FeedError> {
         (self.began, self.brought, self.trouble) = (cx.now, 0, None);
         self.out.clear();
-        self.report(cx, Happened::Connected);
+        self.report(cx, SourceEvent::Connected);
         let begun = self.protocol.connected(cx.now, cx.to, self.out.bytes());
         self.after(begun, cx)
     }
@@ -253,7 +253,7 @@ impl Link {
                 if let Line::Open(stream) = std::mem::replace(&mut self.line, Line::None) {
                     self.line = Line::Quiet(stream);
                 }
-                let what = |why, bytes| Happened::Disconnected { why, bytes };
+                let what = |why, bytes| SourceEvent::Disconnected { why, bytes };
                 return self.lost("its writer has closed it", what, cx);
             }
             Line::Open(Stream::Pipe(_) | Stream::File(_)) => false,
@@ -262,16 +262,16 @@ impl Link {
         self.close("the other end closed the connection", cx);
         if !comes_back {
             self.attempt = None;
-            self.report(cx, Happened::Ended);
+            self.report(cx, SourceEvent::Ended);
         }
     }
 
     /// The connection is of no further use.
     fn close(&mut self, why: &str, cx: &mut Context<'_>) {
-        self.cut(why, |why, bytes| Happened::Disconnected { why, bytes }, cx);
+        self.cut(why, |why, bytes| SourceEvent::Disconnected { why, bytes }, cx);
     }
 
-    fn cut(&mut self, why: &str, what: fn(String, u64) -> Happened, cx: &mut Context<'_>) {
+    fn cut(&mut self, why: &str, what: fn(String, u64) -> SourceEvent, cx: &mut Context<'_>) {
         let (mut stream, was_open) = match std::mem::replace(&mut self.line, Line::None) {
             Line::None => return,
             Line::Open(stream) => (stream, true),
@@ -289,7 +289,7 @@ impl Link {
         self.attempt = self.retry().map(|wait| cx.now + wait);
     }
 
-    fn lost(&mut self, why: &str, what: fn(String, u64) -> Happened, cx: &mut Context<'_>) {
+    fn lost(&mut self, why: &str, what: fn(String, u64) -> SourceEvent, cx: &mut Context<'_>) {
         self.protocol.disconnected(cx.now);
         if cx.now.saturating_sub(self.began) >= SERVED {
             self.wait = None;
@@ -338,7 +338,7 @@ impl Link {
         if let Line::Open(_) = &self.line {
             self.protocol.close(self.out.bytes());
         }
-        self.cut(why, |why, bytes| Happened::Closed { why, bytes }, cx);
+        self.cut(why, |why, bytes| SourceEvent::Closed { why, bytes }, cx);
         self.attempt = None;
     }
 
@@ -366,13 +366,13 @@ impl Link {
         self.protocol.state()
     }
 
-    fn report(&mut self, cx: &Context<'_>, what: Happened) {
-        let report = |what| (cx.hear)(Report { source: Arc::clone(&self.name), what });
+    fn report(&mut self, cx: &Context<'_>, what: SourceEvent) {
+        let report = |what| (cx.hear)(SourceReport { source: Arc::clone(&self.name), what });
         // A daemon that connects without end is no reason to fill a disk.
         match self.reports.pass(cx.now) {
             None => return,
             Some(0) => {}
-            Some(count) => report(Happened::More { count }),
+            Some(count) => report(SourceEvent::More { count }),
         }
         report(what);
     }

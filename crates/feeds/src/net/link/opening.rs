@@ -9,9 +9,9 @@ use mio::net::TcpStream;
 
 use super::{Context, Line, Link};
 use crate::FeedError;
-use crate::net::report::Happened;
+use crate::net::report::SourceEvent;
 use crate::net::source::Retry;
-use crate::net::stream::{Device, Stream};
+use crate::net::stream::{Stream, StreamDevice};
 
 /// How a session gets its connections.
 pub(in crate::net) enum Via {
@@ -19,7 +19,7 @@ pub(in crate::net) enum Via {
     Accepted,
     Connect(SocketAddr, Retry),
     Path(PathBuf),
-    Device(Box<dyn Fn() -> io::Result<Box<dyn Device>> + Send>, Retry),
+    StreamDevice(Box<dyn Fn() -> io::Result<Box<dyn StreamDevice>> + Send>, Retry),
 }
 
 /// Connections that lasted so long were none that failed.
@@ -40,7 +40,7 @@ impl Link {
                 true => Line::Quiet(stream),
                 false => Line::Open(stream),
             }),
-            Via::Device(open, _) => open().map(Stream::Device).map(Line::Open),
+            Via::StreamDevice(open, _) => open().map(Stream::StreamDevice).map(Line::Open),
         };
         let registered = opened.and_then(|mut line| {
             if let Line::Opening(stream) | Line::Quiet(stream) | Line::Open(stream) = &mut line {
@@ -68,7 +68,7 @@ impl Link {
     pub(super) fn retry(&mut self) -> Option<Duration> {
         let retry = match &self.via {
             Via::Accepted => return None,
-            Via::Connect(_, retry) | Via::Device(_, retry) => *retry,
+            Via::Connect(_, retry) | Via::StreamDevice(_, retry) => *retry,
             Via::Path(_) => Retry::default(),
         };
         let wait = match self.wait {
@@ -87,15 +87,15 @@ impl Link {
         let why = match &self.via {
             Via::Connect(address, _) => format!("cannot connect to {address}: {error}"),
             Via::Path(path) => format!("cannot open {}: {error}", path.display()),
-            Via::Device(..) => format!("cannot open {}: {error}", self.shown.endpoint),
+            Via::StreamDevice(..) => format!("cannot open {}: {error}", self.shown.endpoint),
             Via::Accepted => format!("cannot use the connection: {error}"),
         };
         self.trouble = Some(why.clone());
         if let Some(retry) = self.retry() {
             self.attempt = Some(cx.now + retry);
-            self.report(cx, Happened::Unavailable { why, retry });
+            self.report(cx, SourceEvent::Unavailable { why, retry });
         } else {
-            self.report(cx, Happened::Disconnected { why, bytes: 0 });
+            self.report(cx, SourceEvent::Disconnected { why, bytes: 0 });
         }
     }
 }

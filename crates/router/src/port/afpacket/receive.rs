@@ -101,7 +101,7 @@ impl<'p> PacketReceive<'p> {
         for (at, packet) in self.spare.drain(..came).enumerate() {
             let message = &messages[at];
             let read = (message.msg_len as usize).saturating_sub(Offload::LEN);
-            let said = Said {
+            let said = FrameInfo {
                 read,
                 is_cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
                 offload: Offload::new(&headers[at]),
@@ -123,7 +123,7 @@ impl<'p> PacketReceive<'p> {
 }
 
 /// What the kernel said of a packet.
-struct Said {
+struct FrameInfo {
     read: usize,
     is_cut: bool,
     offload: Offload,
@@ -134,7 +134,7 @@ struct Said {
 /// Makes whole packets of what came. Returns how many are lost.
 fn finish<'p>(
     mut packet: Packet<'p>,
-    said: &Said,
+    said: &FrameInfo,
     behind: &[u8],
     pool: &'p Pool,
     whole: &mut Vec<u8>,

@@ -6,9 +6,9 @@ use fibula_packet::checksum;
 use fibula_simd::prefetch_read;
 
 /// The frames that a port receives, in a circle.
-pub struct Flows(Kind);
+pub struct Flows(FrameTemplates);
 
-enum Kind {
+enum FrameTemplates {
     Frames(Vec<Box<[u8]>>),
     Udp(Udp),
 }
@@ -38,7 +38,7 @@ const DISCARD: [u8; 2] = 9u16.to_be_bytes();
 impl Flows {
     /// These frames, as they are.
     pub fn frames(frames: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        Self(Kind::Frames(frames.into_iter().map(Vec::into_boxed_slice).collect()))
+        Self(FrameTemplates::Frames(frames.into_iter().map(Vec::into_boxed_slice).collect()))
     }
 
     /// UDP packets to these destinations, one flow each, in frames of `len` bytes without Ethernet's own checksum.
@@ -66,14 +66,14 @@ impl Flows {
             );
             udp.add(address);
         }
-        Self(Kind::Udp(udp))
+        Self(FrameTemplates::Udp(udp))
     }
 
     /// How many frames there are in a circle.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Kind::Frames(frames) => frames.len(),
-            Kind::Udp(udp) => udp.flows.len() / udp.flow_len(),
+            FrameTemplates::Frames(frames) => frames.len(),
+            FrameTemplates::Udp(udp) => udp.flows.len() / udp.flow_len(),
         }
     }
 
@@ -95,8 +95,8 @@ impl Flows {
     /// The length of a frame.
     pub(super) fn frame_len(&self, at: usize) -> usize {
         match &self.0 {
-            Kind::Frames(frames) => frames[at].len(),
-            Kind::Udp(udp) => udp.template.len(),
+            FrameTemplates::Frames(frames) => frames[at].len(),
+            FrameTemplates::Udp(udp) => udp.template.len(),
         }
     }
 
@@ -104,7 +104,7 @@ impl Flows {
     /// processor that flows are read one after the other.
     #[inline]
     pub(super) fn prefetch(&self, at: usize, count: usize) {
-        if let Kind::Udp(udp) = &self.0 {
+        if let FrameTemplates::Udp(udp) = &self.0 {
             let len = udp.flow_len();
             for line in (at * len..(at + count) * len).step_by(64) {
                 prefetch_read(&udp.flows, line);
@@ -119,8 +119,8 @@ impl Flows {
     #[inline]
     pub(super) fn write(&self, at: usize, frame: &mut [u8]) {
         match &self.0 {
-            Kind::Frames(frames) => frame.copy_from_slice(&frames[at]),
-            Kind::Udp(udp) => {
+            FrameTemplates::Frames(frames) => frame.copy_from_slice(&frames[at]),
+            FrameTemplates::Udp(udp) => {
                 let len = udp.flow_len();
                 udp.write(&udp.flows[at * len..][..len], frame);
             }

@@ -45,7 +45,7 @@ impl Publisher {
         events: impl Fn(String) + Send + 'static,
     ) -> io::Result<Self> {
         views.renew(true);
-        let mut said = Said::default();
+        let mut said = LastMessages::default();
         said.ports(&events, fast.ask_ports());
         if let Some((stamp, view)) = views.held() {
             fast.publish(stamp, &view)?;
@@ -90,12 +90,12 @@ impl Drop for Publisher {
 
 /// What was said already.
 #[derive(Default)]
-struct Said {
+struct LastMessages {
     last: String,
     families: Option<(bool, bool)>,
 }
 
-impl Said {
+impl LastMessages {
     fn say(&mut self, events: &impl Fn(String), what: String) {
         if self.last != what {
             events(what.clone());

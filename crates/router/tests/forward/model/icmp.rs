@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use super::hash::above;
-use super::{Model, Sound, Told, Why, checksum, may_travel};
+use super::{ExpectedError, Model, Sound, Why, checksum, may_travel};
 
 impl Model<'_> {
-    pub(super) fn tell(&self, packet: &Sound<'_>, why: Why) -> Told {
+    pub(super) fn tell(&self, packet: &Sound<'_>, why: Why) -> ExpectedError {
         if !self.may_be_told(packet) {
-            return Told::Nothing;
+            return ExpectedError::Nothing;
         }
         let port = &self.egress.ports[usize::from(packet.port)];
         let all = self.egress.ports.iter().flat_map(|port| &port.addresses);
@@ -16,7 +16,7 @@ impl Model<'_> {
             port.addresses.iter().chain(all).find(|address| {
                 address.is_ipv4() == packet.source.is_ipv4() && may_travel(**address)
             });
-        let Some(own) = own else { return Told::NoAddress };
+        let Some(own) = own else { return ExpectedError::NoAddress };
         let mtu = port.mtu as usize;
         let mut frame = packet.from_mac.to_vec();
         frame.extend(port.mac);
@@ -27,7 +27,7 @@ impl Model<'_> {
             IpAddr::V4(_) => [vec![8, 0], error_v4(packet, *own, why, mtu)].concat(),
             IpAddr::V6(_) => [vec![0x86, 0xdd], error_v6(packet, *own, why, mtu)].concat(),
         });
-        Told::Error(packet.port, frame)
+        ExpectedError::Error(packet.port, frame)
     }
 
     /// RFC 1812, section 4.3.2.7; RFC 4443, section 2.4 (e).

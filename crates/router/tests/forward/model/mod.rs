@@ -36,11 +36,11 @@ pub enum Fate {
 pub struct Answer {
     pub fate: Fate,
     pub name: &'static str,
-    pub error: Told,
+    pub error: ExpectedError,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ExpectedError {
     Nothing,
     /// There should be an error, but no address to send it from.
     NoAddress,
@@ -90,11 +90,11 @@ pub fn mend(frame: &mut [u8]) {
 }
 
 fn dropped(name: &'static str) -> Answer {
-    Answer { fate: Fate::Dropped, name, error: Told::Nothing }
+    Answer { fate: Fate::Dropped, name, error: ExpectedError::Nothing }
 }
 
 fn host() -> Answer {
-    Answer { fate: Fate::Host, name: "host", error: Told::Nothing }
+    Answer { fate: Fate::Host, name: "host", error: ExpectedError::Nothing }
 }
 
 /// A packet whose header is sound.
@@ -142,7 +142,7 @@ impl Model<'_> {
     }
 
     /// What RFC 1812 and RFC 4443 let the sender hear of a packet that waited in vain.
-    pub fn fail(&self, port: u16, frame: &[u8]) -> Told {
+    pub fn fail(&self, port: u16, frame: &[u8]) -> ExpectedError {
         let at = (12..).step_by(4).find(|at| [0x0800, 0x86dd].contains(&u16_at(frame, *at)));
         let packet = &frame[at.unwrap() + 2..];
         let is_v4 = packet[0] >> 4 == 4;
@@ -216,7 +216,7 @@ impl Model<'_> {
         let waiting = |port, next_hop| Answer {
             fate: Fate::Waiting(port, next_hop),
             name: "waiting",
-            error: Told::Nothing,
+            error: ExpectedError::Nothing,
         };
         let (number, next_hop, mac) = match member {
             Member::Gateway(at) => match self.egress.adjacencies.get(at as usize) {
@@ -241,7 +241,7 @@ impl Model<'_> {
         link.extend(if is_v4 { [0x08, 0x00] } else { [0x86, 0xdd] });
         let sent = |name, packets: Vec<Vec<u8>>| {
             let frames = packets.into_iter().map(|ip| [&link[..], &ip].concat()).collect();
-            Answer { fate: Fate::Sent(number, frames), name, error: Told::Nothing }
+            Answer { fate: Fate::Sent(number, frames), name, error: ExpectedError::Nothing }
         };
         let mut ip = packet.ip.to_vec();
         if !is_v4 && ip.len() <= mtu {

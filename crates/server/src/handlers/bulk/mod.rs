@@ -29,8 +29,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::frozen::Frozen;
 use crate::http::answer::{Answer, Refusal, of};
-use crate::http::asked::{Asked, shown};
 use crate::http::body::Payload;
+use crate::http::params::{Params, shown};
 use crate::site::Site;
 use pipe::{Input, Output, Pipe, Shared, pump};
 
@@ -65,10 +65,10 @@ struct Work {
     table: Option<String>,
 }
 
-pub(crate) async fn bulk(site: Arc<Site>, asked: Asked, body: Incoming) -> Answer {
-    let at = media(&asked)?;
+pub(crate) async fn bulk(site: Arc<Site>, params: Params, body: Incoming) -> Answer {
+    let at = media(&params)?;
     let limits = &site.options.limits;
-    let length = asked.header("content-length").and_then(|text| text.parse::<u64>().ok());
+    let length = params.header("content-length").and_then(|text| text.parse::<u64>().ok());
     if length.is_some_and(|length| length > limits.body_bytes) {
         return Err(pipe::too_long(limits.body_bytes));
     }
@@ -79,7 +79,7 @@ pub(crate) async fn bulk(site: Arc<Site>, asked: Asked, body: Incoming) -> Answe
     let (to_thread, from_client) = mpsc::channel(WAITING);
     let (to_client, from_thread) = mpsc::channel(WAITING);
     let (say_head, head) = oneshot::channel();
-    let work = Work::new(&site, FORMATS[at], &asked);
+    let work = Work::new(&site, FORMATS[at], &params);
     let pipe = Pipe {
         from_client,
         to_client,
@@ -121,8 +121,8 @@ pub(crate) async fn bulk(site: Arc<Site>, asked: Asked, body: Incoming) -> Answe
 }
 
 /// The number of the body's media type.
-fn media(asked: &Asked) -> Result<usize, Refusal> {
-    let kind = asked.header(header::CONTENT_TYPE.as_str()).unwrap_or_default();
+fn media(params: &Params) -> Result<usize, Refusal> {
+    let kind = params.header(header::CONTENT_TYPE.as_str()).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();
     MEDIA.iter().position(|known| known.eq_ignore_ascii_case(essence)).ok_or_else(|| {
         let sentence =
@@ -133,8 +133,8 @@ fn media(asked: &Asked) -> Result<usize, Refusal> {
 }
 
 impl Work {
-    fn new(site: &Arc<Site>, format: LogFormat, asked: &Asked) -> Self {
-        let names = |name| asked.text(name).into_iter().flat_map(|names| names.split(','));
+    fn new(site: &Arc<Site>, format: LogFormat, params: &Params) -> Self {
+        let names = |name| params.text(name).into_iter().flat_map(|names| names.split(','));
         let mut options = AnnotateOptions::default();
         // A column's name is any text: the conversion cannot fail.
         options.columns = names("column").filter_map(|name| name.parse().ok()).collect();
@@ -142,13 +142,13 @@ impl Work {
             options.columns = vec![Column::Name("address".to_owned())];
         }
         options.add = names("add").map(str::to_owned).collect();
-        options.strict = asked.text("strict") == Some("true");
+        options.strict = params.text("strict") == Some("true");
         options.top = 0;
-        if asked.text("text") == Some("plain") {
+        if params.text("text") == Some("plain") {
             options.text = TextForm::Plain;
         }
         let add_all = options.add.is_empty();
-        let table = asked.text("table").map(str::to_owned);
+        let table = params.text("table").map(str::to_owned);
         Self { site: Arc::clone(site), format, options, add_all, table }
     }
 

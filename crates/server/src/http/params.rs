@@ -9,7 +9,7 @@ use super::answer::Refusal;
 use super::endpoint::{Endpoint, Parameter, Takes};
 
 /// A request's parameters. What is in here is as the endpoint documents it.
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// The last part of the path.
     pub(crate) rest: String,
     query: Vec<(&'static str, String)>,
@@ -26,7 +26,7 @@ pub(crate) fn shown(text: &str) -> String {
     format!("{short:?}{more}")
 }
 
-impl Asked {
+impl Params {
     pub(crate) fn new(
         endpoint: &Endpoint,
         rest: &str,

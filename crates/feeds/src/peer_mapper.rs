@@ -7,14 +7,14 @@ use fibula_core::{Change, Update, Vrf};
 use fibula_ingest::{Damage, PeerInfo, PeerState, Sink, SourceInfo};
 use fibula_rib::Peer;
 
-use crate::places::Places;
+use crate::column_map::ColumnMap;
 use crate::{Event, FeedError, Figures, Listener};
 
 /// The peers of a source, and its columns.
 #[derive(Default)]
 pub(crate) struct Peers {
     /// Where the listener has the source's values.
-    pub(crate) places: Places,
+    pub(crate) places: ColumnMap,
     /// The numbers of those that the connection, or the file, has named.
     pub(crate) indices: HashMap<u32, u32>,
     /// The peer of the last call: the source's number and the table's.
@@ -89,7 +89,7 @@ impl Peers {
 
 /// Between a decoder and a listener: a decoder counts the peers of its source, a listener those of the
 /// table.
-pub(crate) struct Told<'a> {
+pub(crate) struct PeerMapper<'a> {
     pub(crate) to: &'a mut dyn Listener,
     pub(crate) peers: &'a mut Peers,
     /// Peers that appear have not said everything.
@@ -103,7 +103,7 @@ pub(crate) struct Told<'a> {
     pub(crate) failed: Option<FeedError>,
 }
 
-impl Told<'_> {
+impl PeerMapper<'_> {
     fn number(&mut self, index: u32) -> u32 {
         if let Some((last, number)) = self.peers.last_peer
             && last == index
@@ -154,10 +154,10 @@ impl Told<'_> {
     }
 }
 
-impl Sink for Told<'_> {
+impl Sink for PeerMapper<'_> {
     fn begin(&mut self, info: &SourceInfo) {
         let columns = info.columns.iter().map(|column| column.name.as_str());
-        self.peers.places = Places::of(columns, self.to);
+        self.peers.places = ColumnMap::of(columns, self.to);
     }
 
     fn peer(&mut self, index: u32, info: &PeerInfo) {

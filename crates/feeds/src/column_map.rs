@@ -6,13 +6,13 @@ use crate::{FeedError, Listener};
 
 /// Where a listener has the values of a source's columns.
 #[derive(Default)]
-pub(crate) struct Places {
+pub(crate) struct ColumnMap {
     /// Empty where they stand in order already.
     of_columns: Vec<usize>,
     width: usize,
 }
 
-impl Places {
+impl ColumnMap {
     pub(crate) fn of<'a>(columns: impl Iterator<Item = &'a str>, to: &mut dyn Listener) -> Self {
         let columns: Vec<&str> = columns.collect();
         if columns.is_empty() {

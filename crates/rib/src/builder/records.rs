@@ -8,7 +8,7 @@ use crate::{Replacement, SourceRecord};
 
 /// A source, counted from 1, and its record; 0 where that is not known.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RecordRef {
     pub(super) source: u32,
     pub(super) record: u32,
 }
@@ -16,21 +16,21 @@ pub(super) struct Place {
 /// What is known of the prefixes of a family that sources without peers have, by the prefixes' numbers.
 #[derive(Default)]
 pub(super) struct Local {
-    places: Vec<Place>,
+    places: Vec<RecordRef>,
     pub(super) tagged: Tagged,
 }
 
 impl Local {
     /// The prefix is said here now; gives where it was said before.
-    pub(super) fn put(&mut self, prefix: u32, place: Place) -> Option<Place> {
+    pub(super) fn put(&mut self, prefix: u32, place: RecordRef) -> Option<RecordRef> {
         let at = prefix as usize;
         if self.places.len() <= at {
-            self.places.resize(at + 1, Place::default());
+            self.places.resize(at + 1, RecordRef::default());
         }
         Some(std::mem::replace(&mut self.places[at], place)).filter(|before| before.source > 0)
     }
 
-    pub(super) fn get(&self, prefix: u32) -> Place {
+    pub(super) fn get(&self, prefix: u32) -> RecordRef {
         self.places.get(prefix as usize).copied().unwrap_or_default()
     }
 }
@@ -60,8 +60,8 @@ impl Sources {
     }
 
     /// A place in the current source.
-    pub(super) fn place(&self, record: u32) -> Place {
-        Place { source: self.records.len() as u32, record }
+    pub(super) fn place(&self, record: u32) -> RecordRef {
+        RecordRef { source: self.records.len() as u32, record }
     }
 
     /// The prefix was said in one place, and is said in another, which counts. `takes`: within a source this
@@ -69,8 +69,8 @@ impl Sources {
     pub(super) fn says_again(
         &mut self,
         prefix: AnyPrefix,
-        earlier: Place,
-        later: Place,
+        earlier: RecordRef,
+        later: RecordRef,
         takes: bool,
     ) {
         let is_repeated = earlier.source == later.source;
@@ -90,7 +90,7 @@ impl Sources {
         if named >= Replacement::NAMED && !is_first {
             return;
         }
-        let mention = |place: Place| match self.records.get(place.source as usize - 1) {
+        let mention = |place: RecordRef| match self.records.get(place.source as usize - 1) {
             Some(source) => Mention::new(&source.name, &source.format, place.record),
             None => Mention::default(),
         };
@@ -106,7 +106,12 @@ impl Sources {
     }
 
     /// The prefix is said at this place, and by peers of later sources, or of earlier ones.
-    pub(super) fn beside_peers(&mut self, prefix: AnyPrefix, place: Place, peers_are_later: bool) {
+    pub(super) fn beside_peers(
+        &mut self,
+        prefix: AnyPrefix,
+        place: RecordRef,
+        peers_are_later: bool,
+    ) {
         if place.source == 0 {
             return;
         }
@@ -117,7 +122,7 @@ impl Sources {
             false => (0..=at).rev().find(|&source| self.peers[source]),
         };
         let Some(found) = found.filter(|&found| found != at) else { return };
-        let peers = Place { source: found as u32 + 1, record: 0 };
+        let peers = RecordRef { source: found as u32 + 1, record: 0 };
         let (earlier, later) = if peers_are_later { (place, peers) } else { (peers, place) };
         self.says_again(prefix, earlier, later, false);
     }
