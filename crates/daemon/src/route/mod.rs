@@ -68,7 +68,7 @@ impl RouteOptions {
 pub struct Route {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
-    /// Its end says nothing; the thread drops the sender.
+    /// Nothing is sent: the channel closes when the thread ends.
     ended: Receiver<()>,
     thread: Option<JoinHandle<Result<RouteEnd, DaemonError>>>,
 }
@@ -98,13 +98,13 @@ impl Route {
         let (alive, ended) = mpsc::channel::<()>();
         let run = move || {
             let _alive = alive;
-            // Packets are in the pool, which so lives as long as everything that has them.
+            // The pool outlives the ports and the pipeline, which hold its packets.
             let pool = match dpdk::start(&options.config) {
                 Ok(front) => pool(&options.config, front),
                 Err(error) => return Err(error),
             };
             let prepared = Prepared::open(options, &pool)?;
-            // Who waits for the start takes it or is gone, which drops the handle and stops the router.
+            // `start` waits for it.
             let _ = tell.send((Arc::clone(&prepared.shared), prepared.addresses()));
             prepared.run()
         };
