@@ -4,6 +4,7 @@ use std::fs::{File, Metadata};
 use std::path::Path;
 
 use crate::failure::Failure;
+use crate::input::Input;
 use crate::source::Source;
 
 /// Refuses an output that is also one of the tables: what is read would be lost.
@@ -25,10 +26,23 @@ pub fn refuse_feeds(sources: &[(String, Source)], output: &Path) -> Result<(), F
 /// Refuses an output that is also the input: the command would read its own output without end, or find an empty
 /// file.
 pub fn refuse(input: &Path, output: &Path) -> Result<(), Failure> {
-    let (Some(read), Some(written)) = (opened(input, stdin), opened(output, stdout)) else {
-        return Ok(());
-    };
-    if !read.is_file() || !written.is_file() || !is_same(&read, &written, input, output) {
+    match opened(input, stdin) {
+        Some(read) => refuse_read(&read, input, output),
+        None => Ok(()),
+    }
+}
+
+/// Like [`refuse`], for an input that was opened. Another file may have its name now.
+pub fn refuse_opened(input: &Input, output: &Path) -> Result<(), Failure> {
+    match input.metadata() {
+        Some(read) => refuse_read(read, input.path(), output),
+        None => refuse(input.path(), output),
+    }
+}
+
+fn refuse_read(read: &Metadata, input: &Path, output: &Path) -> Result<(), Failure> {
+    let Some(written) = opened(output, stdout) else { return Ok(()) };
+    if !read.is_file() || !written.is_file() || !is_same(read, &written, input, output) {
         return Ok(());
     }
     let name = |path: &Path, stream: &'static str| match path.as_os_str() == "-" {

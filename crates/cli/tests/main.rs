@@ -14,6 +14,8 @@ mod lookup;
 mod merged;
 mod query;
 mod real_data;
+#[cfg(unix)]
+mod renamed;
 mod replay;
 #[cfg(target_os = "linux")]
 mod route;

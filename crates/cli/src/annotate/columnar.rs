@@ -1,22 +1,21 @@
 //! Annotation of columnar files: Parquet and Arrow IPC.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Write};
 
-use fibula_annotate::{AnnotateError, ColumnAnnotator, LogFormat, Progress, Summary};
+use fibula_annotate::{ColumnAnnotator, Summary};
 
 use super::failed::failure;
 use super::inputs::Job;
+use super::reading::Columns;
 use super::tables::Tables;
 use crate::failure::Failure;
-use crate::input;
 use crate::output::Output;
 use crate::progress::Bar;
 
 /// Annotates a columnar file.
 pub fn annotate(
     job: &Job,
-    format: LogFormat,
+    input: Columns,
     annotator: &ColumnAnnotator,
     tables: &Tables,
 ) -> Result<Summary, Failure> {
@@ -24,13 +23,10 @@ pub fn annotate(
     let done = {
         let bar = Bar::new(&job.input.display().to_string());
         let mut show = |at| bar.show_rows(at);
-        match format {
-            LogFormat::Parquet => {
-                let input = File::open(&job.input)
-                    .map_err(|error| Failure::io(job.input.display(), &error))?;
-                annotator.annotate_parquet(input, &mut out, &mut show)
-            }
-            _ => arrow(job, annotator, &mut out, &mut show)?,
+        match input {
+            Columns::Parquet(file) => annotator.annotate_parquet(file, &mut out, &mut show),
+            Columns::ArrowFile(file) => annotator.annotate_ipc_file(file, &mut out, &mut show),
+            Columns::ArrowStream(data) => annotator.annotate_ipc_stream(data, &mut out, &mut show),
         }
     };
     if let Some(error) = out.error {
@@ -40,25 +36,6 @@ pub fn annotate(
     tables.unchanged()?;
     out.inner.finish()?;
     Ok(summary)
-}
-
-fn arrow(
-    job: &Job,
-    annotator: &ColumnAnnotator,
-    out: &mut impl Write,
-    show: &mut dyn FnMut(Progress),
-) -> Result<Result<Summary, AnnotateError>, Failure> {
-    if job.input.is_file() {
-        let fail = |error| Failure::io(job.input.display(), &error);
-        let mut file = File::open(&job.input).map_err(fail)?;
-        let mut magic = Vec::new();
-        (&mut file).take(6).read_to_end(&mut magic).map_err(fail)?;
-        if magic == b"ARROW1" {
-            file.rewind().map_err(fail)?;
-            return Ok(annotator.annotate_ipc_file(file, out, show));
-        }
-    }
-    Ok(annotator.annotate_ipc_stream(input::open(&job.input)?, out, show))
 }
 
 /// An output that keeps its I/O error, because the file-format libraries report only that one occurred.

@@ -4,13 +4,12 @@ mod args;
 mod columnar;
 mod failed;
 mod inputs;
+mod reading;
 mod report;
 mod sink;
 mod tables;
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::io::Read;
 use std::time::Instant;
 
 use fibula_annotate::{AnnotateOptions, Annotator, ColumnAnnotator, LogFormat, Summary};
@@ -19,11 +18,12 @@ use fibula_rib::Moment;
 pub use self::args::Args;
 use self::failed::failure;
 use self::inputs::Job;
+use self::reading::Reading;
 use self::report::{Said, Totals};
 use self::sink::Sink;
 use self::tables::Tables;
 use crate::failure::{Failure, Outcome};
-use crate::input;
+use crate::input::{Input, Position};
 use crate::progress::{Bar, note};
 use crate::same;
 
@@ -102,7 +102,8 @@ struct Work<'a> {
 impl Work<'_> {
     /// Annotates one file.
     fn one(&mut self, job: &Job) -> Result<(LogFormat, Summary), Failure> {
-        same::refuse(&job.input, &job.output)?;
+        let input = Input::open(&job.input)?;
+        same::refuse_opened(&input, &job.output)?;
         let named = match (self.args.scan, self.args.format) {
             (true, Some(format)) if format != LogFormat::List => {
                 return Err(Failure::new(format_args!(
@@ -112,74 +113,49 @@ impl Work<'_> {
             (true, _) => Some(LogFormat::List),
             (false, format) => format.or_else(|| LogFormat::from_path(&job.input)),
         };
-        if named == Some(LogFormat::Parquet) && job.input.as_os_str() == "-" {
-            return Err(Failure::new(
-                "Parquet cannot be read from standard input: it is read back to front",
-            )
-            .hint("give the file's name"));
-        }
-        let columnar = named.map_or_else(|| sniff(&job.input), Ok)?;
+        let (format, reading) = Reading::of(input, named)?;
+        job.check_name(format)?;
         if let Some(folder) = job.output.parent().filter(|_| job.output != self.args.output) {
             std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder.display(), &e))?;
         }
-        if columnar.is_columnar() {
-            job.check_name(columnar)?;
-            let annotator = match &mut self.columns {
-                Some(annotator) => annotator,
-                columns => {
-                    let made = ColumnAnnotator::new(self.tables.shared(), &self.options);
-                    columns.insert(made.map_err(|error| failure(job, &error))?)
-                }
-            };
-            return Ok((columnar, columnar::annotate(job, columnar, annotator, &self.tables)?));
-        }
-        self.rows(job, named)
+        let summary = match reading {
+            Reading::Rows(data, position) => self.rows(job, format, data, &position)?,
+            Reading::Columns(columns) => {
+                let annotator = match &mut self.columns {
+                    Some(annotator) => annotator,
+                    columns => {
+                        let made = ColumnAnnotator::new(self.tables.shared(), &self.options);
+                        columns.insert(made.map_err(|error| failure(job, &error))?)
+                    }
+                };
+                columnar::annotate(job, columns, annotator, &self.tables)?
+            }
+        };
+        Ok((format, summary))
     }
 
     /// Annotates a text file or a capture.
-    fn rows(&self, job: &Job, named: Option<LogFormat>) -> Result<(LogFormat, Summary), Failure> {
-        let (data, position) = input::open_counted(&job.input)?;
-        let mut data = BufReader::with_capacity(256 << 10, data);
-        let format = match named {
-            Some(format) => format,
-            None => {
-                let head = data.fill_buf().map_err(|e| Failure::io(job.input.display(), &e))?;
-                LogFormat::guess(head)
-            }
-        };
-        job.check_name(format)?;
+    fn rows(
+        &self,
+        job: &Job,
+        format: LogFormat,
+        data: impl Read,
+        position: &Position,
+    ) -> Result<Summary, Failure> {
         let fail = |error| failure(job, &error);
         let annotator =
             Annotator::new(self.tables.shared(), format, &self.options).map_err(fail)?;
         let mut out = Sink::create(&job.output)?;
         let summary = {
             let bar = Bar::of_rows(&job.input.display().to_string(), &job.output);
-            let mut show = |rows| bar.show_bytes(rows, &position);
-            annotator.annotate_on_threads(&mut data, &mut out, &mut show).map_err(fail)?
+            let mut show = |rows| bar.show_bytes(rows, position);
+            annotator.annotate_on_threads(data, &mut out, &mut show).map_err(fail)?
         };
         if summary.output_closed {
             return Err(Failure::output_closed());
         }
         self.tables.unchanged()?;
         out.finish()?;
-        Ok((format, summary))
+        Ok(summary)
     }
-}
-
-/// The format of a file whose name does not give it, from the file's first bytes. Anything unknown is a list here; it
-/// is examined again once it is open and decompressed.
-fn sniff(path: &Path) -> Result<LogFormat, Failure> {
-    if path.as_os_str() == "-" {
-        return Ok(LogFormat::List);
-    }
-    let fail = |error| Failure::io(path.display(), &error);
-    let file = File::open(path).map_err(fail)?;
-    if !file.metadata().map_err(fail)?.is_file() {
-        return Ok(LogFormat::List); // a pipe: what is read here would be missing later
-    }
-    let mut head = Vec::new();
-    file.take(8).read_to_end(&mut head).map_err(fail)?;
-    Ok(Some(LogFormat::guess(&head))
-        .filter(|format| format.is_columnar())
-        .unwrap_or(LogFormat::List))
 }
