@@ -87,7 +87,8 @@ impl Watch for Aloud<'_> {
     }
 }
 
-/// Names the columns of `--kind` that no source has: most likely they are misspelt. Numbers count the columns of a file.
+/// Names the columns of `--kind` that no source has: most likely they are misspelt. Numbers count the columns of a
+/// file.
 fn say_unused_kinds(table: &Table, read: &ReadArgs) {
     let is_there = |name: &str| table.columns.find(name).is_some();
     let unused =

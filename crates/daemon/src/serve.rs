@@ -106,7 +106,8 @@ impl Serve {
         Ok(Self { shared, feeds, server, live, board, ended })
     }
 
-    /// Checks what [`Serve::start`] reads and a configuration only names: secrets, certificates, the checkpoint's folder.
+    /// Checks what [`Serve::start`] reads and a configuration only names: secrets, certificates, the checkpoint's
+    /// folder.
     ///
     /// # Errors
     /// As [`Serve::start`].

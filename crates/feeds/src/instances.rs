@@ -7,8 +7,8 @@ use fibula_rib::Peer;
 
 use crate::{FeedError, Listener};
 
-/// The routing instances of a feed by number, with the counts of their updates. The first is the source's own table, which
-/// has no name.
+/// The routing instances of a feed by number, with the counts of their updates. The first is the source's own table,
+/// which has no name.
 ///
 /// ```
 /// use fibula_feeds::{Instances, Listener};

@@ -4,8 +4,8 @@ use fibula_core::{Addr, Hop, Prefix, Route, Routes};
 
 use crate::Rng;
 
-/// Changes of a table that remains as it is on average: half of them give a route another hop, a quarter withdraws one, a
-/// quarter announces a withdrawn one again. All prefixes are equally likely.
+/// Changes of a table that remains as it is on average: half of them give a route another hop, a quarter withdraws
+/// one, a quarter announces a withdrawn one again. All prefixes are equally likely.
 ///
 /// ```
 /// use fibula_testkit::{RouteChurn, tables};

@@ -1,7 +1,7 @@
 //! `fibula route`: packets in, longest-prefix match, packets out.
 //!
-//! The router is the crate `daemon`'s ([`Route`]). This module opens a table that does not change, maps signals to notices
-//! and prints the summary; [`args`] has the arguments.
+//! The router is the crate `daemon`'s ([`Route`]). This module opens a table that does not change, maps signals to
+//! notices and prints the summary; [`args`] has the arguments.
 
 mod args;
 mod report;

@@ -152,7 +152,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     signals.notify(serve.handle())?;
     systemd::ready();
     let ServeEnd { live, .. } = serve.wait()?;
-    // The system takes memory back at once; a table of a million routes, freed piece by piece, takes tenths of a second.
+    // The system takes memory back at once; a table of a million routes, freed piece by piece, takes tenths of a
+    // second.
     std::mem::forget(live);
     Ok(Outcome::Done)
 }

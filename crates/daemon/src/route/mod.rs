@@ -1,7 +1,7 @@
 //! A router, as a value: packets in, longest-prefix match, packets out.
 //!
-//! Ports, threads and forwarding are `router`'s, sources are those of a server ([`Serve`](crate::Serve)), answers over HTTP
-//! are `server`'s. The next hops of a table that does not change are read by [`next_hops`].
+//! Ports, threads and forwarding are `router`'s, sources are those of a server ([`Serve`](crate::Serve)), answers
+//! over HTTP are `server`'s. The next hops of a table that does not change are read by [`next_hops`].
 
 mod dpdk;
 mod fast;
@@ -91,8 +91,8 @@ impl Route {
     /// Opens the ports and the table, and starts to forward.
     ///
     /// # Errors
-    /// If the configuration or a file that it names is wrong, a port cannot be opened, an address cannot be listened on,
-    /// no engine can hold the table, or the system has no threads.
+    /// If the configuration or a file that it names is wrong, a port cannot be opened, an address cannot be listened
+    /// on, no engine can hold the table, or the system has no threads.
     pub fn start(options: RouteOptions) -> Result<Self, DaemonError> {
         let (tell, started) = mpsc::channel();
         let (alive, ended) = mpsc::channel::<()>();

@@ -76,8 +76,8 @@ pub(super) fn open<'p>(
     Ok((ports, xdp))
 }
 
-/// Whether the kernel is to have packets of a port that are for it. It does not see what XDP sockets take. It forwards by its
-/// main table: packets of another VRF must not come there.
+/// Whether the kernel is to have packets of a port that are for it. It does not see what XDP sockets take. It
+/// forwards by its main table: packets of another VRF must not come there.
 fn has_host(config: &RouteConfig, port: &PortConfig) -> bool {
     let vrf = port.vrf.as_deref().or(config.router.vrf.as_deref());
     matches!(port.port, PortKind::AfXdp(_) | PortKind::Xdp(_))

@@ -221,8 +221,8 @@ impl Book {
         info!("packets are judged by {count} rules now ({settled} of {threads} threads{rest})");
     }
 
-    /// The counts of the rules in the order of the file, and at the end of packets that no rule matched. A rule that was in
-    /// the file before it was read again continues its count if its text is the same.
+    /// The counts of the rules in the order of the file, and at the end of packets that no rule matched. A rule that
+    /// was in the file before it was read again continues its count if its text is the same.
     pub(super) fn counted(&self) -> Vec<RuleFigures> {
         let used = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((now, before)) = used.split_last() else { return Vec::new() };
