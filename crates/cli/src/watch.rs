@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use fibula_core::AnyPrefix;
 use fibula_server::api::Change;
-use fibula_server::client::{ClientError, Event, query};
+use fibula_server::client::{ChangeEvent, ClientError, query};
 
 use crate::asking::{ServerArgs, attributes, peer};
 use crate::failure::{Failure, Outcome};
@@ -74,11 +74,11 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         let done = client.watch(&query, last, |event| {
             was_there = true;
             match event {
-                Event::Lost(lost) => note(match lost.lost {
+                ChangeEvent::Lost(lost) => note(match lost.lost {
                     Some(count) => format!("{count} changes were missed"),
                     None => "changes were missed: the server was started again".to_owned(),
                 }),
-                Event::Change(change) => {
+                ChangeEvent::Change(change) => {
                     last = Some(change.id);
                     left -= 1;
                     failed = print(&change, args.json).err();

@@ -1,3 +1,4 @@
 //! The integration tests of the crate, as one binary: linking takes longer than most of them run.
 
 mod house_rules;
+mod words;

@@ -11,9 +11,9 @@ mod numbers;
 mod traffic;
 
 pub use check::{answers, differences};
-pub use loops::{Mode, Run, cores, dispatch, fold, run};
+pub use loops::{LookupMode, TimedRun, cores, dispatch, fold, run};
 pub use numbers::{median, rate, rounded};
-pub use traffic::Traffic;
+pub use traffic::TrafficInput;
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

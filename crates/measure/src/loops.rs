@@ -29,7 +29,7 @@ pub fn fold(hops: &[Hop]) -> u32 {
 
 /// What a run measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct TimedRun {
     /// Time for all keys: from the first thread's start to the last one's end.
     pub time: Duration,
     /// The checksum over all threads' hops.
@@ -38,7 +38,7 @@ pub struct Run {
 
 /// How keys are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum LookupMode {
     /// In batches of this many keys; 1 is `lookup`, more is `lookup_batch`.
     Batch(usize),
     /// One after the other, each key depending on the last result.
@@ -46,7 +46,12 @@ pub enum Mode {
 }
 
 /// Asks the engine for all keys, a thread for each slice of `keys`, and takes the time.
-pub fn run<A: Addr>(engine: &dyn Lookup<A>, keys: &[&[A]], mode: Mode, cores: &[CoreId]) -> Run {
+pub fn run<A: Addr>(
+    engine: &dyn Lookup<A>,
+    keys: &[&[A]],
+    mode: LookupMode,
+    cores: &[CoreId],
+) -> TimedRun {
     let barrier = Barrier::new(keys.len());
     let pinned = |at: usize, keys: &[A]| {
         pin(cores, at);
@@ -70,7 +75,7 @@ pub fn run<A: Addr>(engine: &dyn Lookup<A>, keys: &[&[A]], mode: Mode, cores: &[
     let last = runs.iter().map(|(_, ended, _)| *ended).max();
     let time = first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first);
     let checksum = runs.iter().fold(0u32, |sum, (.., checksum)| sum.wrapping_add(*checksum));
-    Run { time, checksum }
+    TimedRun { time, checksum }
 }
 
 /// Batches that wait in front of a lookup thread, at most.
@@ -84,7 +89,7 @@ pub fn dispatch<A: Addr>(
     keys: &[&[A]],
     batch: usize,
     cores: &[CoreId],
-) -> Run {
+) -> TimedRun {
     let barrier = &Barrier::new(keys.len() + 1);
     thread::scope(|scope| {
         let mut queues = Vec::new();
@@ -121,7 +126,7 @@ pub fn dispatch<A: Addr>(
         let started = dispatcher.join().expect("lookup threads outlive their queues");
         let time = runs.iter().map(|(ended, _)| *ended - started).max().unwrap_or_default();
         let checksum = runs.iter().fold(0u32, |sum, (_, checksum)| sum.wrapping_add(*checksum));
-        Run { time, checksum }
+        TimedRun { time, checksum }
     })
 }
 
@@ -183,18 +188,18 @@ fn pin(cores: &[CoreId], at: usize) {
     }
 }
 
-fn buffer(mode: Mode) -> Vec<Hop> {
+fn buffer(mode: LookupMode) -> Vec<Hop> {
     let batch = match mode {
-        Mode::Batch(batch) => batch,
-        Mode::Dependent => 1,
+        LookupMode::Batch(batch) => batch,
+        LookupMode::Dependent => 1,
     };
     vec![Hop::NONE; BUFFER.next_multiple_of(batch)]
 }
 
-fn ask<A: Addr>(engine: &dyn Lookup<A>, keys: &[A], mode: Mode, buffer: &mut [Hop]) -> u32 {
+fn ask<A: Addr>(engine: &dyn Lookup<A>, keys: &[A], mode: LookupMode, buffer: &mut [Hop]) -> u32 {
     match mode {
-        Mode::Batch(batch) => batches_of(engine, keys, batch, buffer),
-        Mode::Dependent => dependent(engine, keys),
+        LookupMode::Batch(batch) => batches_of(engine, keys, batch, buffer),
+        LookupMode::Dependent => dependent(engine, keys),
     }
 }
 
@@ -270,7 +275,9 @@ mod tests {
         let keys: Vec<u32> = (0..10_007).collect();
         let hops: Vec<Hop> = keys.iter().map(|key| Low.lookup(*key)).collect();
         let cores = cores();
-        for mode in [1, 7, 256, 5000].map(Mode::Batch).into_iter().chain([Mode::Dependent]) {
+        for mode in
+            [1, 7, 256, 5000].map(LookupMode::Batch).into_iter().chain([LookupMode::Dependent])
+        {
             assert_eq!(run(&Low, &[&keys], mode, &cores).checksum, fold(&hops), "{mode:?}");
             let (left, right) = keys.split_at(3);
             assert_eq!(run(&Low, &[left, right], mode, &cores).checksum, fold(&hops), "{mode:?}");

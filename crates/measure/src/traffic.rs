@@ -9,14 +9,14 @@ use fibula_testkit::traffic;
 
 /// A kind of traffic, or a file to be replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Traffic {
+pub enum TrafficInput {
     /// Generated.
-    Kind(traffic::Traffic),
+    Pattern(traffic::Traffic),
     /// The addresses in a file.
     File(PathBuf),
 }
 
-impl FromStr for Traffic {
+impl FromStr for TrafficInput {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -24,22 +24,22 @@ impl FromStr for Traffic {
             Some(path) => Ok(Self::File(path.into())),
             None => text
                 .parse()
-                .map(Self::Kind)
+                .map(Self::Pattern)
                 .map_err(|e: traffic::TrafficError| format!("{e}, or file:PATH")),
         }
     }
 }
 
-impl fmt::Display for Traffic {
+impl fmt::Display for TrafficInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Kind(kind) => kind.fmt(f),
+            Self::Pattern(kind) => kind.fmt(f),
             Self::File(path) => write!(f, "file:{}", path.display()),
         }
     }
 }
 
-impl Traffic {
+impl TrafficInput {
     /// `count` keys for each thread; nothing if the file, which `read` reads, has no address of this family.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl Traffic {
         read: impl FnOnce(&Path) -> Result<Vec<u8>, E>,
     ) -> Result<Vec<Vec<A>>, E> {
         match self {
-            Self::Kind(kind) => Ok((0..threads as u64)
+            Self::Pattern(kind) => Ok((0..threads as u64)
                 .map(|thread| traffic::keys(routes, *kind, count, seed.wrapping_add(thread)))
                 .collect()),
             Self::File(path) => {
@@ -76,15 +76,15 @@ mod tests {
     #[test]
     fn names() {
         for text in ["RND", "MATCH50", "file:a,b"] {
-            assert_eq!(text.parse::<Traffic>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<TrafficInput>().unwrap().to_string(), text);
         }
-        assert!("QUX".parse::<Traffic>().unwrap_err().contains("file:PATH"));
+        assert!("QUX".parse::<TrafficInput>().unwrap_err().contains("file:PATH"));
     }
 
     #[test]
     fn threads_replay_a_file_from_different_places_on() {
         let read = |_: &Path| Ok::<_, ()>(b"10.0.0.1\n10.0.0.2\n10.0.0.3\n10.0.0.4\n".to_vec());
-        let traffic = Traffic::File("list".into());
+        let traffic = TrafficInput::File("list".into());
         let keys = traffic.keys::<u32, _>(&Routes::default(), 3, 2, 1, read).unwrap();
         let low: Vec<Vec<u32>> =
             keys.iter().map(|keys| keys.iter().map(|key| key & 255).collect()).collect();

@@ -6,7 +6,7 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The header that is cut or malformed.
-    pub header: Header,
+    pub header: HeaderKind,
     /// The offset in the frame where that header begins. It is after the frame's end if the header before it is also
     /// cut.
     pub at: usize,
@@ -28,7 +28,7 @@ pub enum FaultKind {
 /// A header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Header {
+pub enum HeaderKind {
     /// The first header, by the link type.
     Link,
     /// A VLAN tag.
@@ -68,7 +68,7 @@ impl fmt::Display for Fault {
 
 impl core::error::Error for Fault {}
 
-impl fmt::Display for Header {
+impl fmt::Display for HeaderKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Link => "link header",

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use crate::bytes::array_at;
-use crate::fault::{Fault, FaultKind, Header};
+use crate::fault::{Fault, FaultKind, HeaderKind};
 use crate::ip::{self, Ip, IpFault};
 use crate::ipv4::Ipv4;
 use crate::ipv6::{Extensions, Fragment, Ipv6, Ipv6Payload, number};
@@ -296,7 +296,7 @@ impl<'a> Frame<'a> {
         }
         if self.link.has_bad_version() {
             let at = self.link.payload_at;
-            return Some(Fault { header: Header::Ip, at, kind: FaultKind::Malformed });
+            return Some(Fault { header: HeaderKind::Ip, at, kind: FaultKind::Malformed });
         }
         if let Some((header, at, malformed)) = self.ip_fault() {
             let kind = if malformed { FaultKind::Malformed } else { self.ends_within() };
@@ -307,7 +307,7 @@ impl<'a> Frame<'a> {
 
     fn transport_fault(&self) -> Option<Fault> {
         let (protocol, at, segment) = (self.protocol()?, self.transport_at()?, self.segment()?);
-        let fault = |kind| Some(Fault { header: Header::Transport(protocol), at, kind });
+        let fault = |kind| Some(Fault { header: HeaderKind::Transport(protocol), at, kind });
         if segment.len() < least_len(protocol) {
             return fault(self.ends_within());
         }

@@ -1,6 +1,6 @@
 //! Walks through the IP headers of a frame.
 
-use crate::fault::Header;
+use crate::fault::HeaderKind;
 use crate::ipv4::Ipv4;
 use crate::ipv6::{Fragment, Ipv6, Step, is_extension, step};
 use crate::link::Network;
@@ -33,7 +33,7 @@ enum Reach {
 }
 
 /// The first header that is cut, or malformed (`true`), with its offset.
-pub(crate) type IpFault = (Header, usize, bool);
+pub(crate) type IpFault = (HeaderKind, usize, bool);
 
 impl Ip {
     /// Of a frame that is not IP.
@@ -96,9 +96,9 @@ impl Ip {
 
 /// Walks an IPv6 header and its extension headers, and gives those that are cut to `cut`.
 #[inline(always)]
-fn walk_ipv6(bytes: &[u8], at: usize, mut cut: impl FnMut(Header, usize)) -> Ip {
+fn walk_ipv6(bytes: &[u8], at: usize, mut cut: impl FnMut(HeaderKind, usize)) -> Ip {
     let Some(ip) = bytes.get(at..).and_then(Ipv6::new) else {
-        cut(Header::Ipv6, at);
+        cut(HeaderKind::Ipv6, at);
         return Ip::NONE;
     };
     let chain = bytes.get(at + 40..).unwrap_or_default();
@@ -109,13 +109,13 @@ fn walk_ipv6(bytes: &[u8], at: usize, mut cut: impl FnMut(Header, usize)) -> Ip 
             Step::Extension(header) => header,
             Step::End => break,
             Step::Cut => {
-                cut(Header::Extension(next), at + 40 + offset);
+                cut(HeaderKind::Extension(next), at + 40 + offset);
                 return Ip { payload_at: 0, fragment, announced: next, reach: Reach::Announced };
             }
         };
         // Its length is known, so what follows it is, even if it is cut.
         if offset + header.len > chain.len() {
-            cut(Header::Extension(next), at + 40 + offset);
+            cut(HeaderKind::Extension(next), at + 40 + offset);
         }
         offset += header.len;
         next = header.next;
@@ -138,13 +138,17 @@ pub(crate) fn fault(network: Network, bytes: &[u8], at: usize) -> Option<IpFault
     let rest = bytes.get(at..).unwrap_or_default();
     match network {
         Network::Ipv4 => match Ipv4::new(rest) {
-            None => Some((Header::Ipv4, at, false)),
-            Some(ip) if ip.version() != 4 || ip.header_len() < 20 => Some((Header::Ipv4, at, true)),
-            Some(ip) if ip.header_len() > rest.len() => Some((Header::Ipv4Options, at + 20, false)),
+            None => Some((HeaderKind::Ipv4, at, false)),
+            Some(ip) if ip.version() != 4 || ip.header_len() < 20 => {
+                Some((HeaderKind::Ipv4, at, true))
+            }
+            Some(ip) if ip.header_len() > rest.len() => {
+                Some((HeaderKind::Ipv4Options, at + 20, false))
+            }
             Some(_) => None,
         },
         Network::Ipv6 if Ipv6::new(rest).is_some_and(|ip| ip.version() != 6) => {
-            Some((Header::Ipv6, at, true))
+            Some((HeaderKind::Ipv6, at, true))
         }
         Network::Ipv6 => {
             let mut first = None;

@@ -73,7 +73,7 @@ mod ipv6;
 mod link;
 mod transport;
 
-pub use fault::{Fault, FaultKind, Header};
+pub use fault::{Fault, FaultKind, HeaderKind};
 pub use flow::{FlowKey, Fragmentation};
 pub use forward::Refusal;
 pub use frame::{Frame, Length};

@@ -1,7 +1,7 @@
 //! Link headers: from the first byte of a frame to its network header.
 
 use crate::bytes::{array_at, u8_at, u16_at, u32_at};
-use crate::fault::Header;
+use crate::fault::HeaderKind;
 
 /// EtherTypes that the parser follows, and ARP.
 pub mod ether_type {
@@ -175,7 +175,7 @@ enum Payload {
     /// An IP header of neither version.
     BadVersion,
     /// The frame ends in this header.
-    Cut(Header),
+    Cut(HeaderKind),
 }
 
 impl Link {
@@ -222,9 +222,9 @@ impl Link {
     }
 
     /// The header that the frame ends in, with its offset.
-    pub(crate) fn cut(&self) -> Option<(Header, usize)> {
+    pub(crate) fn cut(&self) -> Option<(HeaderKind, usize)> {
         match self.payload {
-            Payload::Cut(Header::Link) => Some((Header::Link, 0)),
+            Payload::Cut(HeaderKind::Link) => Some((HeaderKind::Link, 0)),
             Payload::Cut(header) => Some((header, self.payload_at)),
             _ => None,
         }
@@ -239,10 +239,10 @@ impl Link {
     #[inline]
     fn behind(bytes: &[u8], ether_type: Option<u16>, mut at: usize) -> Self {
         let cut = |header, at| Self::new(at, Announced::Nothing, Payload::Cut(header));
-        let Some(mut ether_type) = ether_type else { return cut(Header::Link, 0) };
+        let Some(mut ether_type) = ether_type else { return cut(HeaderKind::Link, 0) };
         // Any number of tags: the frame's length bounds the loop, and no tag is stored.
         while is_tag(ether_type) {
-            let Some(inner) = u16_at(bytes, at + 2) else { return cut(Header::Vlan, at) };
+            let Some(inner) = u16_at(bytes, at + 2) else { return cut(HeaderKind::Vlan, at) };
             (ether_type, at) = (inner, at + 4);
         }
         let announced = Announced::EtherType(ether_type);
@@ -260,11 +260,11 @@ impl Link {
         let payload = match ether_type {
             MPLS | MPLS_UPSTREAM => return Self::mpls(bytes, at, announced),
             // Version, code, session and length, then PPP.
-            PPPOE_SESSION if bytes.len() < at + 6 => Payload::Cut(Header::Pppoe),
+            PPPOE_SESSION if bytes.len() < at + 6 => Payload::Cut(HeaderKind::Pppoe),
             PPPOE_SESSION => return Self::ppp(bytes, at + 6, announced),
             0..ether_type::FIRST => return Self::llc(bytes, at),
             // A cooked header may be cut behind its EtherType.
-            _ if bytes.len() < at => Payload::Cut(Header::Link),
+            _ if bytes.len() < at => Payload::Cut(HeaderKind::Link),
             _ => Payload::Other,
         };
         Self::new(at, announced, payload)
@@ -280,7 +280,7 @@ impl Link {
             return Self::new(at, Announced::Nothing, Payload::Other);
         }
         let Some(ether_type) = u16_at(there, SNAP.len()) else {
-            return Self::new(at, Announced::Nothing, Payload::Cut(Header::Llc));
+            return Self::new(at, Announced::Nothing, Payload::Cut(HeaderKind::Llc));
         };
         let payload = match ether_type {
             IPV4 => Payload::Ip(Network::Ipv4),
@@ -300,12 +300,12 @@ impl Link {
                     Some(4) => Payload::Ip(Network::Ipv4),
                     Some(6) => Payload::Ip(Network::Ipv6),
                     Some(_) => Payload::Other,
-                    None => Payload::Cut(Header::Mpls),
+                    None => Payload::Cut(HeaderKind::Mpls),
                 };
                 return Self::new(at, announced, payload);
             }
         }
-        Self::new(at, announced, Payload::Cut(Header::Mpls))
+        Self::new(at, announced, Payload::Cut(HeaderKind::Mpls))
     }
 
     /// PPP, where address and control bytes may be left out (RFC 1661, section 6.6). `outer` is what
@@ -316,7 +316,7 @@ impl Link {
             at += 2;
         }
         let Some(protocol) = u16_at(bytes, at) else {
-            return Self::new(at, outer, Payload::Cut(Header::Ppp));
+            return Self::new(at, outer, Payload::Cut(HeaderKind::Ppp));
         };
         let announced = match outer {
             Announced::EtherType(_) => Announced::Pppoe(protocol),
@@ -336,7 +336,7 @@ impl Link {
             // AF_INET6 has a number for each BSD, and one on Linux.
             Some(10 | 24 | 28 | 30) => (4, Payload::Ip(Network::Ipv6)),
             Some(_) => (4, Payload::Other),
-            None => (0, Payload::Cut(Header::Link)),
+            None => (0, Payload::Cut(HeaderKind::Link)),
         };
         Self::new(at, Announced::Nothing, payload)
     }
@@ -347,7 +347,7 @@ impl Link {
             Some(4) => Payload::Ip(Network::Ipv4),
             Some(6) => Payload::Ip(Network::Ipv6),
             Some(_) => Payload::BadVersion,
-            None => Payload::Cut(Header::Ip),
+            None => Payload::Cut(HeaderKind::Ip),
         };
         Self::new(at, announced, payload)
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use fibula_packet::{Extension, FaultKind, Frame, Header, Length, LinkType, Refusal, Tag};
+use fibula_packet::{Extension, FaultKind, Frame, HeaderKind, Length, LinkType, Refusal, Tag};
 
 /// Everything that a frame says, as facts that bytes behind can only add to.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +62,7 @@ fn check_offsets(frame: &Frame<'_>, name: &str) {
 }
 
 /// Checks every prefix; gives the faults that were seen.
-fn check(name: &str, link: LinkType, bytes: &[u8], wire_len: usize) -> HashMap<Header, usize> {
+fn check(name: &str, link: LinkType, bytes: &[u8], wire_len: usize) -> HashMap<HeaderKind, usize> {
     let mut seen = HashMap::new();
     let mut before: Option<(Facts, Option<Length>, bool)> = None;
     for len in 0..=bytes.len() {
@@ -95,7 +95,7 @@ fn check(name: &str, link: LinkType, bytes: &[u8], wire_len: usize) -> HashMap<H
 
 #[test]
 fn every_prefix_of_the_capture() {
-    let mut seen: HashMap<Header, usize> = HashMap::new();
+    let mut seen: HashMap<HeaderKind, usize> = HashMap::new();
     for (number, (bytes, wire_len)) in crate::common::capture().iter().enumerate() {
         for (header, count) in
             check(&format!("packet {number}"), LinkType::Ethernet, bytes, *wire_len)
@@ -103,14 +103,14 @@ fn every_prefix_of_the_capture() {
             *seen.entry(header).or_default() += count;
         }
     }
-    for header in [Header::Link, Header::Ipv4, Header::Ipv6, Header::Transport(6)] {
+    for header in [HeaderKind::Link, HeaderKind::Ipv4, HeaderKind::Ipv6, HeaderKind::Transport(6)] {
         assert!(seen[&header] > 1000, "{header}: {seen:?}");
     }
 }
 
 #[test]
 fn every_prefix_of_hand_made_frames() {
-    let mut seen: HashMap<Header, usize> = HashMap::new();
+    let mut seen: HashMap<HeaderKind, usize> = HashMap::new();
     for (name, link, bytes) in crate::common::frames() {
         // Cut by the capture; and ending there on the wire.
         for (header, count) in check(name, link, &bytes, bytes.len()) {
@@ -125,23 +125,23 @@ fn every_prefix_of_hand_made_frames() {
         }
     }
     let headers = [
-        Header::Link,
-        Header::Vlan,
-        Header::Llc,
-        Header::Mpls,
-        Header::Pppoe,
-        Header::Ppp,
-        Header::Ip,
-        Header::Ipv4,
-        Header::Ipv4Options,
-        Header::Ipv6,
-        Header::Extension(0),
-        Header::Extension(44),
-        Header::Extension(51),
-        Header::Extension(60),
-        Header::Transport(6),
-        Header::Transport(17),
-        Header::Transport(132),
+        HeaderKind::Link,
+        HeaderKind::Vlan,
+        HeaderKind::Llc,
+        HeaderKind::Mpls,
+        HeaderKind::Pppoe,
+        HeaderKind::Ppp,
+        HeaderKind::Ip,
+        HeaderKind::Ipv4,
+        HeaderKind::Ipv4Options,
+        HeaderKind::Ipv6,
+        HeaderKind::Extension(0),
+        HeaderKind::Extension(44),
+        HeaderKind::Extension(51),
+        HeaderKind::Extension(60),
+        HeaderKind::Transport(6),
+        HeaderKind::Transport(17),
+        HeaderKind::Transport(132),
     ];
     for header in headers {
         assert!(seen.contains_key(&header), "no frame is cut in its {header}: {seen:?}");
@@ -167,19 +167,19 @@ fn verdicts() {
             | "PPPoE, LCP"
             | "loopback, other family"
             | "SLL2, ARP" => (None, None, None, no_ip),
-            "tags and nothing" => (Some((Header::Vlan, Short)), None, None, no_ip),
-            "MPLS without end" => (Some((Header::Mpls, Short)), None, None, no_ip),
-            "version 5" => (Some((Header::Ip, Malformed)), None, None, no_ip),
-            "empty" => (Some((Header::Link, Short)), None, None, no_ip),
+            "tags and nothing" => (Some((HeaderKind::Vlan, Short)), None, None, no_ip),
+            "MPLS without end" => (Some((HeaderKind::Mpls, Short)), None, None, no_ip),
+            "version 5" => (Some((HeaderKind::Ip, Malformed)), None, None, no_ip),
+            "empty" => (Some((HeaderKind::Link, Short)), None, None, no_ip),
             "TCP with options" => (None, whole, Some(6), Ok(())),
             "ICMP" => (None, whole, Some(1), Ok(())),
             "SCTP" => (None, whole, Some(132), Ok(())),
             "IPv4 with AH" => (None, whole, Some(51), Ok(())),
             "chain without end" => {
-                (Some((Header::Extension(0), Short)), Some(Length::WithinHeaders), None, Ok(()))
+                (Some((HeaderKind::Extension(0), Short)), Some(Length::WithinHeaders), None, Ok(()))
             }
             "chain longer than the frame" => {
-                let fault = Some((Header::Extension(60), Short));
+                let fault = Some((HeaderKind::Extension(60), Short));
                 (fault, Some(Length::WithinHeaders), Some(17), Ok(()))
             }
             // The fragment header names the first header of the first fragment.
@@ -193,14 +193,14 @@ fn verdicts() {
                 (None, Some(Length::Beyond), Some(17), Err(Refusal::Checksum))
             }
             "IHL 4" => {
-                (Some((Header::Ipv4, Malformed)), whole, Some(17), Err(Refusal::HeaderLength))
+                (Some((HeaderKind::Ipv4, Malformed)), whole, Some(17), Err(Refusal::HeaderLength))
             }
             "ends within its chain" => (None, Some(Length::WithinHeaders), Some(17), Ok(())),
             "IPv4 with version 6" => {
-                (Some((Header::Ipv4, Malformed)), whole, Some(17), Err(Refusal::Version))
+                (Some((HeaderKind::Ipv4, Malformed)), whole, Some(17), Err(Refusal::Version))
             }
             "TCP data offset 4" => {
-                (Some((Header::Transport(6), Malformed)), whole, Some(6), Ok(()))
+                (Some((HeaderKind::Transport(6), Malformed)), whole, Some(6), Ok(()))
             }
             _ => (None, whole, Some(17), Ok(())),
         };

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use fibula_server::api::{self, Lost};
-use fibula_server::client::Event;
+use fibula_server::client::ChangeEvent;
 use serde_json::{Value, json};
 
 use crate::common::{Lab, attributes_json, get, peer_json};
@@ -103,8 +103,8 @@ fn watch(
         let (mut changes, mut lost) = (Vec::new(), Vec::new());
         let watched = client.watch(&query, last, |event| {
             match event {
-                Event::Change(change) => changes.push(*change),
-                Event::Lost(more) => lost.push(more),
+                ChangeEvent::Change(change) => changes.push(*change),
+                ChangeEvent::Lost(more) => lost.push(more),
             }
             changes.len() < count
         });
@@ -232,14 +232,14 @@ fn a_slow_reader_loses_changes_and_is_told() {
         let (mut changes, mut lost) = (Vec::new(), 0);
         let done = client.watch("", None, |event| {
             match event {
-                Event::Change(change) => {
+                ChangeEvent::Change(change) => {
                     if changes.is_empty() {
                         first.0.send(()).unwrap();
                         hold.1.recv().unwrap();
                     }
                     changes.push(change.id);
                 }
-                Event::Lost(more) => lost += more.lost.unwrap(),
+                ChangeEvent::Lost(more) => lost += more.lost.unwrap(),
             }
             changes.last().is_none_or(|last| last - changes[0] < 60_000)
         });

@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use fibula_core::Family;
-use fibula_measure::Traffic;
+use fibula_measure::TrafficInput;
 
 use super::filter;
 use super::isa::{IsaChoice, parse_isa};
@@ -60,7 +60,7 @@ pub struct Args {
     pub family: Option<Family>,
     /// Traffic: RND, PFX, ZIPF, REP, SEQ, MATCH0 to MATCH100, file:PATH
     #[arg(long, value_delimiter = ',', value_name = "KIND,...", default_value = "RND,PFX")]
-    pub traffic: Vec<Traffic>,
+    pub traffic: Vec<TrafficInput>,
     /// Keys in a batch; 1 looks them up one by one
     #[arg(long, short, value_delimiter = ',', value_name = "N,...", default_value = "256",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]

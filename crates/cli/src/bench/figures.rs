@@ -2,7 +2,7 @@
 
 use fibula_core::{Hop, Lookup};
 use fibula_engines::EngineFamily;
-use fibula_measure::{Mode, differences, rate};
+use fibula_measure::{LookupMode, differences, rate};
 
 use super::{Bench, Spread};
 use crate::engines::Built;
@@ -16,11 +16,11 @@ impl Bench<'_> {
         built: &'e [Built<A>],
         keys: &[Vec<A>],
         expected: &[Vec<Hop>],
-        mode: Mode,
+        mode: LookupMode,
     ) -> Vec<&'e Built<A>> {
         let batch = match mode {
-            Mode::Batch(batch) => batch,
-            Mode::Dependent => 1,
+            LookupMode::Batch(batch) => batch,
+            LookupMode::Dependent => 1,
         };
         let mut right = Vec::new();
         for engine in built {
@@ -47,7 +47,7 @@ impl Bench<'_> {
         built: &[&'e Built<A>],
         keys: &[Vec<A>],
         expected: &[Vec<Hop>],
-        mode: Mode,
+        mode: LookupMode,
     ) -> Vec<Figures<'e, A>> {
         let keys: Vec<&[A]> = keys.iter().map(Vec::as_slice).collect();
         let count: usize = keys.iter().map(|keys| keys.len()).sum();
@@ -68,7 +68,7 @@ impl Bench<'_> {
             for figures in &mut figures {
                 let engine: &dyn Lookup<A> = &figures.built.engine;
                 let run = match (self.args.spread, mode) {
-                    (Spread::Dispatch, Mode::Batch(batch)) => {
+                    (Spread::Dispatch, LookupMode::Batch(batch)) => {
                         fibula_measure::dispatch(engine, &keys, batch, &self.cores)
                     }
                     _ => fibula_measure::run(engine, &keys, mode, &self.cores),
@@ -81,7 +81,8 @@ impl Bench<'_> {
                     fibula_measure::run(engine, &keys[..1], mode, &self.cores)
                 };
                 figures.alone.push(rate(keys[0].len(), alone.time));
-                let chained = fibula_measure::run(engine, &[chain], Mode::Dependent, &self.cores);
+                let chained =
+                    fibula_measure::run(engine, &[chain], LookupMode::Dependent, &self.cores);
                 figures.dependent.push(chained.time.as_secs_f64() * 1e9 / chain.len() as f64);
             }
         }

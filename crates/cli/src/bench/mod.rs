@@ -13,11 +13,11 @@ use std::path::Path;
 use core_affinity::CoreId;
 use fibula_core::{Addr, BuildError, Family, Hop, Routes};
 use fibula_engines::EngineFamily;
-use fibula_measure::{Mode, Traffic, answers};
+use fibula_measure::{LookupMode, TrafficInput, answers};
 use fibula_rib::Pod;
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
-use fibula_testkit::traffic::Traffic as Kind;
+use fibula_testkit::traffic::Traffic;
 
 use crate::engines::{self, Built};
 use crate::failure::{Failure, Outcome};
@@ -60,7 +60,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
             "{threads} threads{dispatcher} share {cores}: their rates do not add up"
         ));
     }
-    if args.spread == Spread::Dispatch && args.traffic.contains(&Traffic::Kind(Kind::Seq)) {
+    if args.spread == Spread::Dispatch
+        && args.traffic.contains(&TrafficInput::Pattern(Traffic::Seq))
+    {
         return Err(Failure::new("SEQ asks key after key, so it has no batches to hand out")
             .hint("leave SEQ out of --traffic, or measure it with --spread own"));
     }
@@ -143,9 +145,11 @@ impl Bench<'_> {
                 continue;
             }
             let expected: Vec<Vec<Hop>> = keys.iter().map(|keys| answers(&oracle, keys)).collect();
-            let modes: Vec<Mode> = match traffic {
-                Traffic::Kind(Kind::Seq) => vec![Mode::Dependent],
-                _ => self.args.batch.iter().map(|batch| Mode::Batch(*batch as usize)).collect(),
+            let modes: Vec<LookupMode> = match traffic {
+                TrafficInput::Pattern(Traffic::Seq) => vec![LookupMode::Dependent],
+                _ => {
+                    self.args.batch.iter().map(|batch| LookupMode::Batch(*batch as usize)).collect()
+                }
             };
             for mode in modes {
                 let right = self.right(built, &keys, &expected, mode);
@@ -201,7 +205,11 @@ impl Bench<'_> {
     }
 
     /// The keys of each thread.
-    fn keys<A: Addr>(&self, routes: &Routes<A>, traffic: &Traffic) -> Result<Vec<Vec<A>>, Failure> {
+    fn keys<A: Addr>(
+        &self,
+        routes: &Routes<A>,
+        traffic: &TrafficInput,
+    ) -> Result<Vec<Vec<A>>, Failure> {
         let (count, seed) = (self.args.keys as usize, self.args.seed);
         let read = |path: &Path| input::read_all(input::open(path)?, path);
         let keys = traffic.keys(routes, count, self.args.threads as usize, seed, read)?;

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use fibula_core::{Routes, grouped};
 use fibula_engines::EngineFamily;
-use fibula_measure::{Mode, Traffic, median, rounded};
+use fibula_measure::{LookupMode, TrafficInput, median, rounded};
 use serde::Serialize;
 
 use super::{Args, Figures, Spread};
@@ -39,9 +39,9 @@ impl Row {
     pub fn new<A: EngineFamily>(
         table: &str,
         routes: &Routes<A>,
-        traffic: &Traffic,
+        traffic: &TrafficInput,
         args: &Args,
-        mode: Mode,
+        mode: LookupMode,
         figures: Figures<'_, A>,
     ) -> Self {
         let Figures { built, mut mlps, mut alone, mut dependent, .. } = figures;
@@ -54,8 +54,8 @@ impl Row {
             prefixes: routes.len(),
             traffic: traffic.to_string(),
             batch: match mode {
-                Mode::Batch(batch) => batch,
-                Mode::Dependent => 1,
+                LookupMode::Batch(batch) => batch,
+                LookupMode::Dependent => 1,
             },
             mlps: rounded(median_mlps),
             mlps_min: rounded(mlps.first().copied().unwrap_or_default()),

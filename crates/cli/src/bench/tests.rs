@@ -25,9 +25,9 @@ pub fn built<A: EngineFamily>(liar: Liar<A>) -> Built<A> {
 }
 
 /// Random keys for each thread.
-fn random<A: Addr>(routes: &Routes<A>, threads: usize, kind: Kind) -> Vec<Vec<A>> {
+fn random<A: Addr>(routes: &Routes<A>, threads: usize, kind: Traffic) -> Vec<Vec<A>> {
     let none = |_: &Path| Err("generated, not read");
-    Traffic::Kind(kind).keys(routes, KEYS, threads, 1, none).unwrap()
+    TrafficInput::Pattern(kind).keys(routes, KEYS, threads, 1, none).unwrap()
 }
 
 /// Measures engines that were compiled somewhere else. What came out: rows, and how the command ends.
@@ -54,7 +54,7 @@ fn measured<A: EngineFamily>(
 }
 
 fn refuses<A: EngineFamily>(routes: &Routes<A>) {
-    let about = random(routes, 1, Kind::Rnd)[0][KEYS - 1];
+    let about = random(routes, 1, Traffic::Rnd)[0][KEYS - 1];
     let new = |lie| Liar::new(routes, lie, about);
     // One key is answered wrongly, the last one: each is asked for singly and in a batch, and that is all.
     for (lie, batch) in
@@ -100,13 +100,13 @@ fn a_wrong_engine_is_not_timed() {
 #[test]
 fn every_thread_is_checked() {
     let routes = tables::dense::<u32>(3, 400);
-    let keys = random(&routes, 3, Kind::Rnd);
+    let keys = random(&routes, 3, Traffic::Rnd);
     for keys in &keys {
         let liar = Liar::new(&routes, Lie::Singly, keys[KEYS / 2]);
         let (rows, outcome) = measured("--traffic RND --threads 3", &routes, &[built(liar)]);
         assert_eq!((rows.len(), outcome), (0, Outcome::Negative));
     }
-    let seq = random(&routes, 1, Kind::Seq);
+    let seq = random(&routes, 1, Traffic::Seq);
     let liar = Liar::new(&routes, Lie::Singly, seq[0][7]);
     let (rows, outcome) = measured("--traffic SEQ", &routes, &[built(liar)]);
     assert_eq!((rows.len(), outcome), (0, Outcome::Negative));

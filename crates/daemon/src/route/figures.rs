@@ -49,7 +49,7 @@ impl RouteFigures {
     /// Packets and bytes by reason, of all lookup threads.
     pub fn reasons(&self) -> Vec<(Reason, u64, u64)> {
         let sum = |reason| {
-            let of = |counters: &std::sync::Arc<fibula_router::forward::Counters>| {
+            let of = |counters: &std::sync::Arc<fibula_router::forward::ReasonCounters>| {
                 (counters.packets(reason), counters.bytes(reason))
             };
             let all = self.packets.reasons.iter().map(of);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fibula_core::{Addr, Hop, Lookup, Routes};
-use fibula_measure::{Mode, Traffic, answers, differences, fold, median, rate, rounded};
+use fibula_measure::{LookupMode, TrafficInput, answers, differences, fold, median, rate, rounded};
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
 
@@ -39,7 +39,7 @@ impl Experiment<'_> {
     pub fn asked<A: Addr>(
         &self,
         routes: &Routes<A>,
-        traffic: &Traffic,
+        traffic: &TrafficInput,
         threads: u32,
     ) -> Result<Asked<A>, Failure> {
         let (count, seed) = (self.args.keys as usize, self.args.seed);
@@ -67,7 +67,7 @@ impl Experiment<'_> {
                 let Some((engine, _)) = &case.subject.built else { continue };
                 let Asked { keys, expected } = case.asked;
                 let keys: Vec<&[A]> = keys.iter().map(Vec::as_slice).collect();
-                let run = fibula_measure::run(engine, &keys, Mode::Batch(batch), &self.cores);
+                let run = fibula_measure::run(engine, &keys, LookupMode::Batch(batch), &self.cores);
                 let sums = expected.iter().map(|hops| fold(hops));
                 if run.checksum != sums.fold(0, u32::wrapping_add) {
                     case.wrong = Some("other hops when timed than before".to_owned());
@@ -145,7 +145,7 @@ mod tests {
     use clap::Parser as _;
     use fibula_testkit::liar::{BYTES, Liar, Lie};
     use fibula_testkit::tables;
-    use fibula_testkit::traffic::Traffic as Kind;
+    use fibula_testkit::traffic::Traffic;
 
     use super::*;
     use crate::Args;
@@ -162,7 +162,7 @@ mod tests {
         let csv = Csv::create(&path).unwrap();
         let mut experiment = Experiment { args: &args, cores: Vec::new(), csv, is_wrong: false };
         let routes = tables::dense::<u32>(5, 500);
-        let asked = experiment.asked(&routes, &Traffic::Kind(Kind::Rnd), 1).unwrap();
+        let asked = experiment.asked(&routes, &TrafficInput::Pattern(Traffic::Rnd), 1).unwrap();
         let subject = |lie: Lie| {
             let liar = Liar::new(&routes, lie, asked.keys[0][KEYS - 1]);
             let cells = vec![("engine", format!("{lie:?}"))];

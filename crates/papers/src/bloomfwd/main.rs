@@ -14,11 +14,11 @@ use fibula_core::{Family, Routes};
 use fibula_engines::EngineFamily;
 use fibula_engines::bloomfwd::Address;
 use fibula_filter::Parameters;
-use fibula_measure::Traffic;
+use fibula_measure::TrafficInput;
 use fibula_papers::out;
 use fibula_rib::Pod;
 use fibula_sources::Source;
-use fibula_testkit::traffic::Traffic as Kind;
+use fibula_testkit::traffic::Traffic;
 
 use cases::{Case, Subject, number};
 use out::{Csv, Failure, note};
@@ -282,14 +282,15 @@ impl Experiment<'_> {
             }
             Figure::Threads => self.threads(table, routes),
             Figure::Matching => {
-                let traffic =
-                    |percent: u8| (percent.to_string(), Traffic::Kind(Kind::Match(percent)));
+                let traffic = |percent: u8| {
+                    (percent.to_string(), TrafficInput::Pattern(Traffic::Match(percent)))
+                };
                 let traffic = MATCHING.map(traffic);
                 self.traffic(table, routes, &["bloomfwd"], "matching_percent", &traffic)
             }
             Figure::Real => {
-                let files = self.args.addresses.iter().cloned().map(Traffic::File);
-                let all = [Traffic::Kind(Kind::Rnd)].into_iter().chain(files);
+                let files = self.args.addresses.iter().cloned().map(TrafficInput::File);
+                let all = [TrafficInput::Pattern(Traffic::Rnd)].into_iter().chain(files);
                 let traffic: Vec<_> = all.map(|traffic| (traffic.to_string(), traffic)).collect();
                 self.traffic(table, routes, &RIVALS, "traffic", &traffic)
             }
@@ -325,7 +326,8 @@ impl Experiment<'_> {
             note(format_args!("more threads than the {cores} cores: their rates do not add up"));
         }
         let subjects = named(routes, &["bloomfwd-baseline", "bloomfwd", "miht", "miht-batch"])?;
-        let asked = |&threads: &u32| self.asked(routes, &Traffic::Kind(Kind::Rnd), threads);
+        let asked =
+            |&threads: &u32| self.asked(routes, &TrafficInput::Pattern(Traffic::Rnd), threads);
         let asked: Vec<_> = counts.iter().map(asked).collect::<Result<_, _>>()?;
         let mut cases = Vec::new();
         for (threads, asked) in counts.iter().zip(&asked) {
@@ -350,7 +352,7 @@ impl Experiment<'_> {
         routes: &Routes<A>,
         engines: &[&str],
         column: &'static str,
-        traffic: &[(String, Traffic)],
+        traffic: &[(String, TrafficInput)],
     ) -> Result<(), Failure> {
         let subjects = named(routes, engines)?;
         let asked = traffic.iter().map(|(_, traffic)| self.asked(routes, traffic, 1));
@@ -369,7 +371,7 @@ impl Experiment<'_> {
         let mut all = Vec::new();
         for parts in PARTS {
             let routes = part(routes, parts, self.args.seed);
-            let asked = self.asked(&routes, &Traffic::Kind(Kind::Rnd), 1)?;
+            let asked = self.asked(&routes, &TrafficInput::Pattern(Traffic::Rnd), 1)?;
             all.push((parts, named(&routes, &["bloomfwd"])?, asked));
         }
         let mut cases = Vec::new();
@@ -388,7 +390,7 @@ impl Experiment<'_> {
         routes: &Routes<A>,
         subjects: &[Subject<A>],
     ) -> Result<(), Failure> {
-        let asked = self.asked(routes, &Traffic::Kind(Kind::Rnd), 1)?;
+        let asked = self.asked(routes, &TrafficInput::Pattern(Traffic::Rnd), 1)?;
         let mut cases = subjects.iter().map(|subject| Case::new(subject, &asked, &[])).collect();
         self.measure(&mut cases);
         self.write(table, cases)

@@ -129,7 +129,7 @@ use limit::Bucket;
 pub(crate) use policy::Guide;
 pub use policy::{Policy, TableByPort, Verdict};
 use reason::Tally;
-pub use reason::{Counters, Reason};
+pub use reason::{Reason, ReasonCounters};
 pub use rule_set::{RuleCounts, RuleSet, RulesHandle};
 
 /// The tables for one burst. Their owner pins them as long as the burst lasts.
@@ -215,7 +215,7 @@ impl Default for ForwardOptions {
 /// Forwards packets. Each worker has one of its own.
 pub struct Forwarder {
     options: ForwardOptions,
-    counters: Arc<Counters>,
+    counters: Arc<ReasonCounters>,
     tally: Tally,
     /// Of errors, by port.
     buckets: Vec<Bucket>,
@@ -246,7 +246,7 @@ impl Forwarder {
     }
 
     /// Its counters, up to the last burst. Other threads may read a clone of the `Arc` at any time.
-    pub fn counters(&self) -> &Arc<Counters> {
+    pub fn counters(&self) -> &Arc<ReasonCounters> {
         &self.counters
     }
 

@@ -175,17 +175,17 @@ impl Reason {
 /// Packets and bytes by [`Reason`]. One [`Forwarder`](super::Forwarder) writes them once for each burst, and others
 /// read them at any time. Bytes are the lengths of frames: received packets as they arrived, others as they are sent.
 #[derive(Debug)]
-pub struct Counters {
+pub struct ReasonCounters {
     both: [[AtomicU64; 2]; Reason::ALL.len()],
 }
 
-impl Default for Counters {
+impl Default for ReasonCounters {
     fn default() -> Self {
         Self { both: std::array::from_fn(|_| Default::default()) }
     }
 }
 
-impl Counters {
+impl ReasonCounters {
     /// Packets so far.
     pub fn packets(&self, reason: Reason) -> u64 {
         self.both[reason as usize][0].load(Relaxed)
@@ -234,7 +234,7 @@ impl Tally {
     }
 
     /// Adds everything to the counters, which only this thread writes, and starts over.
-    pub(super) fn flush(&mut self, counters: &Counters) {
+    pub(super) fn flush(&mut self, counters: &ReasonCounters) {
         while self.touched != 0 {
             let at = self.touched.trailing_zeros() as usize;
             self.touched &= self.touched - 1;
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_tally_is_added_once() {
-        let (counters, mut tally) = (Counters::default(), Tally::default());
+        let (counters, mut tally) = (ReasonCounters::default(), Tally::default());
         tally.one(Reason::Host, 60);
         tally.add(Reason::IcmpNoSlot, 2, 20);
         for _ in 0..2 {

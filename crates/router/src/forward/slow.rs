@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use fibula_core::{Addr, Hop};
 use fibula_packet::{
-    Fault, Frame, Header, Ipv4, Ipv6Payload, LinkType, Network, Refusal, checksum, ether_type,
+    Fault, Frame, HeaderKind, Ipv4, Ipv6Payload, LinkType, Network, Refusal, checksum, ether_type,
 };
 
 use super::fragment::{self, Options};
@@ -96,7 +96,8 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
     let Some(port) = view.egress.port(packet.port) else {
         return Verdict::Drop(Reason::UnknownPort);
     };
-    let cut = matches!(frame.fault(), Some(Fault { header: Header::Link | Header::Vlan, .. }));
+    let cut =
+        matches!(frame.fault(), Some(Fault { header: HeaderKind::Link | HeaderKind::Vlan, .. }));
     let Some((to, _)) = frame.macs().filter(|_| !cut) else {
         return Verdict::Drop(Reason::ShortFrame);
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::forward::Counters as Reasons;
+use crate::forward::ReasonCounters as Reasons;
 
 /// A number that one thread adds to, and others read.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::stage::{Seen, Stage, Views};
-use crate::forward::{Counters, Forwarder, Guide, Outcome, Policy};
+use crate::forward::{Forwarder, Guide, Outcome, Policy, ReasonCounters};
 use crate::{Packet, Pool};
 
 /// Has a [`Policy`] judge each burst, and forwards what is left of it by the tables that the verdicts name. Without a policy
@@ -76,7 +76,7 @@ impl<V: Views, P: Policy> Stage for Guided<V, P> {
         changed.fold(false, |any, is_changed| any | is_changed)
     }
 
-    fn counters(&self) -> Option<Arc<Counters>> {
+    fn counters(&self) -> Option<Arc<ReasonCounters>> {
         Some(Arc::clone(self.forwarder.counters()))
     }
 }

@@ -4,7 +4,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::forward::{Counters, Forwarder, Outcome, View};
+use crate::forward::{Forwarder, Outcome, ReasonCounters, View};
 use crate::{Packet, Paths, Pool};
 
 /// A worker's own handle for the tables.
@@ -48,7 +48,7 @@ pub trait Stage: Send {
     }
 
     /// Its counters, by reason.
-    fn counters(&self) -> Option<Arc<Counters>> {
+    fn counters(&self) -> Option<Arc<ReasonCounters>> {
         None
     }
 }
@@ -105,7 +105,7 @@ impl<V: Views> Stage for Routing<V> {
         self.seen.is_changed(&mut self.views)
     }
 
-    fn counters(&self) -> Option<Arc<Counters>> {
+    fn counters(&self) -> Option<Arc<ReasonCounters>> {
         Some(Arc::clone(self.forwarder.counters()))
     }
 }

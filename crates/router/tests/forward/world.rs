@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fibula_core::{Addr, Hop, Lookup, Prefix, Routes};
 use fibula_router::egress::{Adjacency, Egress, EgressPort, Group, GroupId, Member, Paths};
-use fibula_router::forward::{Counters, Reason, Side, SourceRoutes};
+use fibula_router::forward::{Reason, ReasonCounters, Side, SourceRoutes};
 use fibula_router::{ForwardOptions, Forwarder, Outcome, Packet, Pool, View};
 use fibula_testkit::Oracle;
 
@@ -191,7 +191,7 @@ pub struct Bench<'p> {
 
 pub const SLOT: u32 = 1 << 17;
 
-fn numbers(counters: &Counters) -> Vec<(u64, u64)> {
+fn numbers(counters: &ReasonCounters) -> Vec<(u64, u64)> {
     counters.iter().map(|(_, packets, bytes)| (packets, bytes)).collect()
 }
 

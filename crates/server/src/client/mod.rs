@@ -81,7 +81,7 @@ pub struct Answer {
 
 /// An event of a stream of changes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum ChangeEvent {
     /// A best route changed.
     Change(Box<api::Change>),
     /// Changes were lost, because the reader was too slow or the server was restarted.
@@ -204,7 +204,7 @@ impl Client {
         &mut self,
         query: &str,
         last: Option<u64>,
-        mut take: impl FnMut(Event) -> bool,
+        mut take: impl FnMut(ChangeEvent) -> bool,
     ) -> Result<(), ClientError> {
         let last = last.map(|id| id.to_string());
         let headers: Vec<_> = last.iter().map(|id| ("last-event-id", &**id)).collect();
@@ -395,7 +395,7 @@ fn refused(answer: &Answer) -> ClientError {
 }
 
 /// The event of a block of lines; `None` if it is only a sign of life.
-fn event(block: &str) -> Result<Option<Event>, ClientError> {
+fn event(block: &str) -> Result<Option<ChangeEvent>, ClientError> {
     let field = |name: &str| {
         let value = block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         Some(value.strip_prefix(' ').unwrap_or(value))
@@ -403,8 +403,10 @@ fn event(block: &str) -> Result<Option<Event>, ClientError> {
     let bad = |error: serde_json::Error| ClientError::Answer { what: error.to_string() };
     let Some(data) = field("data") else { return Ok(None) };
     match field("event") {
-        Some("change") => serde_json::from_str(data).map(|c| Some(Event::Change(c))).map_err(bad),
-        Some("lost") => serde_json::from_str(data).map(|l| Some(Event::Lost(l))).map_err(bad),
+        Some("change") => {
+            serde_json::from_str(data).map(|c| Some(ChangeEvent::Change(c))).map_err(bad)
+        }
+        Some("lost") => serde_json::from_str(data).map(|l| Some(ChangeEvent::Lost(l))).map_err(bad),
         _ => Ok(None),
     }
 }

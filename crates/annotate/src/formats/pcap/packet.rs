@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use fibula_packet::{FaultKind, Frame, Header, LinkType, has_ports};
+use fibula_packet::{FaultKind, Frame, HeaderKind, LinkType, has_ports};
 
 /// The addresses, protocol and ports of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn without_addresses(frame: Frame<'_>) -> Flow {
     let cut = frame.fault().filter(|fault| fault.kind != FaultKind::Malformed);
     let header = cut.map(|fault| fault.header);
     // After PPPoE, the PPP header gives the protocol, by numbers of its own.
-    let ppp = frame.ppp_protocol().is_some() || header == Some(Header::Ppp);
+    let ppp = frame.ppp_protocol().is_some() || header == Some(HeaderKind::Ppp);
     let protocol = match frame.ether_type() {
         Some(kind) if frame.network().is_none() && !ppp => Protocol::Ether(kind),
         _ => Protocol::Unknown,
@@ -86,8 +86,8 @@ fn without_addresses(frame: Frame<'_>) -> Flow {
     let truncated = match header {
         // It is not known whether an LLC frame has addresses, and a frame with another EtherType has
         // none. After all other headers, addresses are expected.
-        Some(Header::Llc) => false,
-        Some(Header::Link) => frame.ether_type().is_none(),
+        Some(HeaderKind::Llc) => false,
+        Some(HeaderKind::Link) => frame.ether_type().is_none(),
         header => header.is_some(),
     };
     Flow { protocol, truncated, ..Flow::default() }
