@@ -3,10 +3,17 @@
 //! The columns are those of a recorded FPM stream (`next_hop`, `interface`, `weight`, `kind`), or one column of gateway
 //! addresses. A file has a line for each value:
 //!
-//! ```text # value   next hops, separated by commas 64500     via 192.0.2.1 64501     via 192.0.2.1 weight 2, via
-//! 2001:db8::1 port 1 CH        port 0 drop      blackhole *         via 192.0.2.254 ``` The value is that of the
-//! table's first column, or of `column` on a line of its own (`column origin_as`). `*` is for all values that have no
-//! line.
+//! ```text
+//! # value   next hops, separated by commas
+//! 64500     via 192.0.2.1
+//! 64501     via 192.0.2.1 weight 2, via 2001:db8::1 port 1
+//! CH        port 0
+//! drop      blackhole
+//! *         via 192.0.2.254
+//! ```
+//!
+//! The value is that of the table's first column, or of `column` on a line of its own (`column origin_as`). `*` is for
+//! all values that have no line.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
