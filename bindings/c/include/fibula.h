@@ -117,7 +117,7 @@ bool fibula_live_set(fibula_live *live, const fibula_route *routes, size_t count
 bool fibula_live_remove(fibula_live *live, const fibula_route *routes, size_t count);
 
 /* Waits until readers see all changes so far; false if the library's threads have failed. It waits for ever if idle readers prevent a new table: see
- * fibula_reader_rest. */
+ * fibula_reader_release. */
 bool fibula_live_flush(fibula_live *live);
 
 /* A reader, for one thread at a time; each thread has its own. */
@@ -132,7 +132,7 @@ void fibula_reader_lookup6(fibula_reader *reader, const void *addresses, uint32_
 
 /* For a reader that will not look up for a while, or waits for another thread: gives back the tables that it holds. While idle readers hold two old ones, no new table
  * is made. */
-void fibula_reader_rest(fibula_reader *reader);
+void fibula_reader_release(fibula_reader *reader);
 
 #ifdef __cplusplus
 }

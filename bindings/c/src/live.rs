@@ -100,7 +100,7 @@ pub extern "C" fn fibula_live_new(collect_ms: u32) -> *mut Live {
         let mut options = LiveOptions::default();
         options.pacing.bucket = Duration::from_millis(collect_ms.into());
         let engines = FibOptions::default();
-        // What can be told is either an error of a function, or the audit's, whose table is compiled anew by itself.
+        // Events are dropped: functions return errors, and a table that fails the audit is rebuilt.
         let table = fibula_rib::Live::start(Rib::default(), &[0], engines, options, |_| ())?;
         let peer = table.peer(Peer::new(None, 0));
         Ok(Box::into_raw(Box::new(Live { table, peer })))
@@ -231,9 +231,9 @@ pub unsafe extern "C" fn fibula_reader_lookup6(
 /// Gives back the tables that the reader holds.
 ///
 /// # Safety
-/// As the header says of `fibula_reader_rest`.
+/// As the header says of `fibula_reader_release`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fibula_reader_rest(reader: *mut Reader) {
+pub unsafe extern "C" fn fibula_reader_release(reader: *mut Reader) {
     // SAFETY: a reader that no other thread uses.
     let reader = unsafe { &mut *reader };
     reader.v4.reader.release();

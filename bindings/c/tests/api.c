@@ -118,7 +118,7 @@ static void *read_on(void *argument) {
         CHECK(values[0] != FIBULA_NONE && values[0] >= last4);
         work->versions += values[0] != last4;
         if (last4 < ROUNDS / 2 && values[0] >= ROUNDS / 2) {
-            fibula_reader_rest(work->reader); /* the other thread is in a flush, perhaps, which waits for idle readers */
+            fibula_reader_release(work->reader); /* the other thread is in a flush, perhaps, which waits for idle readers */
             pthread_barrier_wait(&half);
         }
         last4 = values[0];
@@ -127,7 +127,7 @@ static void *read_on(void *argument) {
         CHECK(values[0] != FIBULA_NONE && values[0] >= last6);
         last6 = values[0];
     }
-    fibula_reader_rest(work->reader);
+    fibula_reader_release(work->reader);
     return NULL;
 }
 
@@ -193,7 +193,7 @@ static void live(void) {
     routes[1] = route("2000::/8", 0);
     routes[2] = route("2001::/16", 0);
     CHECK(fibula_live_remove(table, &routes[2], 1) && fibula_live_set(table, routes, 2) && fibula_live_flush(table));
-    fibula_reader_rest(reader);
+    fibula_reader_release(reader);
     CHECK(pthread_barrier_init(&half, NULL, READERS + 1) == 0);
     for (i = 0; i < READERS; i++) {
         works[i].reader = fibula_reader_new(table);

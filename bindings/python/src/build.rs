@@ -74,7 +74,8 @@ impl Watch for BuildReport {
     }
 
     fn stands_in(&mut self, name: &str, column: &str, value: &str) {
-        self.notes.push(format!("{name}: no column {column}, its name stands for it: {value}"));
+        self.notes
+            .push(format!("{name}: no column {column}, its values are the file's name: {value}"));
     }
 }
 

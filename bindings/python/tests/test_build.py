@@ -339,7 +339,7 @@ def test_tags_list_the_values_of_all_sources(tmp_path: Path) -> None:
     assert table.lookup("10.1.1.1") == {"prefix": "10.0.0.0/8", "list": "drop;botnet;spam", "score": 2}
     assert table.lookup("192.0.2.1") == {"prefix": "192.0.2.0/24", "list": "drop", "score": None}
     assert table.report is not None
-    assert table.report["notes"] == [f"{drop}: no column list, its name stands for it: drop"]
+    assert table.report["notes"] == [f"{drop}: no column list, its values are the file's name: drop"]
     # Rows that repeat a prefix are what tags are for.
     assert len(fibula.Table.build(rows, tags="list", strict=True)) == 1
     with pytest.raises(fibula.SourceError, match="--tags origin_as"):

@@ -1,4 +1,4 @@
-//! What the commands that ask a server have in common.
+//! Shared code of the commands that query a server.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use fibula_server::client::{Client, ClientError, ClientOptions};
 
 use crate::failure::Failure;
 
-/// Which server, and how it is asked.
+/// The server, and how to connect to it.
 #[derive(Args, Debug)]
 pub struct ServerArgs {
     /// The server
@@ -24,7 +24,7 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// A client of the server; nothing is asked yet.
+    /// A client of the server; it does not connect yet.
     pub fn client(&self) -> Result<Client, Failure> {
         let mut options = ClientOptions::new(&self.server);
         options.token = match &self.token_file {
@@ -47,7 +47,7 @@ impl From<ClientError> for Failure {
                 failure.hint("give it by --token-file, or in FIBULA_TOKEN")
             }
             ClientError::Token => {
-                failure.hint("it is the first line of --token-file, or what FIBULA_TOKEN has")
+                failure.hint("set it in the first line of --token-file, or in FIBULA_TOKEN")
             }
             ClientError::Tls { .. } => failure.hint("--ca names a file of certificates to trust"),
             ClientError::Authority { .. } => failure.hint(
@@ -99,7 +99,7 @@ fn next_hop(hop: &NextHop) -> String {
     text
 }
 
-/// A peer and where it is heard.
+/// A peer and the source of its routes.
 pub fn peer(peer: &Peer) -> String {
     match &peer.source {
         Some(source) if *source != peer.name => format!("{} of {source}", peer.name),

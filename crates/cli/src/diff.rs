@@ -1,4 +1,4 @@
-//! `fibula diff`: what differs between two tables?
+//! `fibula diff`: the differences between two tables.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -117,7 +117,7 @@ fn is_of_several_dates(sources: &[(String, Source)]) -> bool {
         .any(|(_, source)| matches!(source, Source::Snapshot(path) if DatedSnapshot::is_one(path)))
 }
 
-/// What differs in a family, in numbers.
+/// The numbers of differences in a family.
 struct Counted {
     /// Before and after.
     routes: [usize; 2],

@@ -49,7 +49,7 @@ pub struct Args {
     /// standard output)
     #[arg(long, value_name = "FORMAT")]
     to: Option<To>,
-    /// Where to write, - for standard output
+    /// The output file, - for standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// The family of intervals, if the table has both
@@ -94,7 +94,7 @@ fn parse_family(text: &str) -> Result<Family, &'static str> {
 }
 
 impl Args {
-    /// The format that was asked for, or that the output's name tells.
+    /// The requested format, or the one of the output's file name ending.
     fn format(&self) -> Result<To, Failure> {
         let path = &self.output;
         let is_stdout = path.as_os_str() == "-";
@@ -104,7 +104,7 @@ impl Args {
             None if is_stdout || is_special => To::Text(TextFormat::Tsv),
             None => {
                 let name = path.display();
-                return Err(Failure::new(format_args!("{name}: its ending tells no format"))
+                return Err(Failure::new(format_args!("{name}: unknown file name ending"))
                     .hint("name it .tsv, .txt, .csv, .mmdb or .parquet, or say --to"));
             }
         };
@@ -166,7 +166,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Says how many IPv6 routes an MMDB file cannot have: for its readers `::/96` are the IPv4 addresses.
+/// Reports the number of IPv6 routes that an MMDB file cannot have: its readers take `::/96` as the IPv4 addresses.
 fn say_hidden(output: &Path, table: &Table) {
     let is_hidden = |prefix: Prefix<u128>| prefix.len() >= 96 && prefix.addr() >> 32 == 0;
     let hidden = table.v6.iter().filter(|route| is_hidden(route.prefix)).count() as u64;
@@ -178,7 +178,7 @@ fn say_hidden(output: &Path, table: &Table) {
     }
 }
 
-/// Writes the table; says what was written.
+/// Writes the table and reports the result.
 fn write(
     args: &Args,
     table: &Table,
@@ -207,7 +207,7 @@ fn write(
     Ok(format!("{routes} routes"))
 }
 
-/// A column that was asked for and is not there. Tables that are read say so themselves.
+/// The error for a requested column that the table does not have. Reading a table reports this by itself.
 fn missing_column(table: &Table, args: &Args) -> Option<String> {
     let asked = args.table.read.columns.as_ref().filter(|_| args.table.layer.is_empty())?;
     asked.iter().find(|name| table.columns.find(name).is_none()).cloned()

@@ -1,4 +1,4 @@
-//! How a command ends, and what it says if that is early.
+//! The end of a command: exit codes and error messages.
 
 use std::fmt;
 use std::io;
@@ -29,7 +29,7 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// Why a command gave up: what happened where, and what to do about it.
+/// The error that ended a command: what happened, where, and what to do about it.
 #[derive(Debug)]
 pub struct Failure {
     message: String,
@@ -44,7 +44,7 @@ impl Failure {
         Self { message: message.to_string(), hint: None, closed: false }
     }
 
-    /// Says what to do about it.
+    /// Adds what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.hint = Some(hint.to_string());
@@ -64,7 +64,7 @@ impl Failure {
         Self::new(format_args!("{what}: {error}"))
     }
 
-    /// Tells the user, and gives the exit code.
+    /// Prints the message, and returns the exit code.
     pub fn report(&self) -> ExitCode {
         if self.closed {
             return ExitCode::SUCCESS;

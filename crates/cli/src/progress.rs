@@ -77,7 +77,7 @@ impl Bar {
         self.bar.set_message(format!("{} rows", grouped(rows)));
     }
 
-    /// The first call tells whether the total is known, and so which template it is.
+    /// The first call decides the template, by whether the total is known.
     fn moved(&self, position: u64, total: Option<u64>, known: &str, unknown: &str) {
         if self.bar.is_hidden() {
             return;

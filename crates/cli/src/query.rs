@@ -1,4 +1,4 @@
-//! `fibula query`: asks a server, or a file, about addresses, prefixes, systems and peers.
+//! `fibula query`: addresses, prefixes, ASes and peers of a server or a file.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ peers whose names contain it.
 
 Exit code 1 if there is no route, AS or peer for a question.";
 
-/// Ask a server or a file about addresses, prefixes, ASes and peers
+/// Query a server or a file for addresses, prefixes, ASes and peers
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -54,7 +54,7 @@ pub struct Args {
     read: ReadArgs,
 }
 
-/// Which routes of a prefix are asked for.
+/// The routes of a prefix to print.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum View {
     Exact,
@@ -72,7 +72,7 @@ impl View {
     }
 }
 
-/// What a question is about.
+/// The subject of a query.
 enum Question<'a> {
     Address(IpAddr),
     Prefix(AnyPrefix),
@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(if is_found { Outcome::Done } else { Outcome::Negative })
 }
 
-/// Asks and prints; false if nothing was found.
+/// Sends the query and prints the answer; false if nothing was found.
 fn ask_server(
     args: &Args,
     client: &mut Client,
@@ -222,7 +222,7 @@ fn print_search(found: &Search, table: Option<&str>, out: &mut impl Write) -> Re
     Ok(())
 }
 
-/// Asks a table and prints; false if nothing was found.
+/// Looks up in a table and prints the answer; false if nothing was found.
 fn ask_file(
     args: &Args,
     fib: &Fib,

@@ -63,7 +63,7 @@ impl Listening {
                 if signal == signal_hook::consts::SIGHUP {
                     handle.notify(Notice::Reload);
                 } else {
-                    tracing::info!("ends: signal {signal}");
+                    tracing::info!("stopping: signal {signal}");
                     handle.notify(Notice::Stop);
                 }
             }

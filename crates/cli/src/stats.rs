@@ -1,4 +1,4 @@
-//! `fibula stats`: what is in a table, and what engines make of it.
+//! `fibula stats`: the contents of a table, and its engines.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -42,7 +42,7 @@ pub struct Args {
     /// Engines to compile it with: names, auto, all
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
     engines: Vec<String>,
-    /// Read the table once more, with the routes of all peers, and print how many bytes the RIB needs for a
+    /// Read the table again with the routes of all peers, and print the bytes that the RIB needs for each
     /// route
     #[arg(long)]
     rib: bool,

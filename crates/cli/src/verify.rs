@@ -41,7 +41,7 @@ stored engines and its search give the answers of its routes. Exit code 1 if the
 from that of --digest or an answer is wrong, 2 if the file is damaged. The digest covers all data
 that answers depend on. It detects accidental damage; it does not prove who wrote the file.";
 
-/// Compare engines with the oracle
+/// Compare engines with the oracle, a linear search
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -76,7 +76,7 @@ pub struct Args {
     read: ReadArgs,
 }
 
-/// What was found for one engine. The names of the fields are relied on by scripts.
+/// The result for one engine. Scripts depend on the names of the fields.
 #[derive(Clone, Serialize)]
 struct Row {
     engine: String,
@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     if rows.is_empty() {
         return Err(Failure::new("nothing was verified").hint(
-            "engines of the other family are passed over; notes name what else was skipped",
+            "engines of the other family are skipped; notes name the others that were skipped",
         ));
     }
     let wrong = rows.iter().any(|row| row.wrong > 0);
@@ -231,7 +231,7 @@ fn parse_digest(text: &str) -> Result<u128, String> {
     digest.ok_or_else(|| "a digest has 32 hexadecimal digits".to_owned())
 }
 
-/// What `--snapshot` found.
+/// The result of `--snapshot`.
 #[derive(Serialize)]
 struct Whole {
     file: String,
@@ -241,7 +241,7 @@ struct Whole {
     answers: Vec<Row>,
 }
 
-/// Says of a snapshot, whose checksums agree, whether digest and answers do.
+/// Reports whether the digest and the answers of a snapshot with correct checksums are correct.
 fn whole(
     args: &Args,
     loaded: &Loaded,

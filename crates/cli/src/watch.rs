@@ -47,7 +47,7 @@ pub struct Args {
     /// Print one JSON object a line, as the server gives them
     #[arg(long)]
     json: bool,
-    /// End after so many changes
+    /// Stop after this number of changes
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Tables that commands give as their result: CSV, TSV or Parquet, as the file's ending tells.
+//! Tables that commands write: CSV, TSV or Parquet, by the file name's ending.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub enum To {
 }
 
 impl To {
-    /// The format that was named, else the one that the file's ending tells.
+    /// The named format, else the one of the file name's ending.
     pub fn of(named: Option<Self>, path: &Path) -> Result<Self, Failure> {
         let ending = path.extension().and_then(|ending| ending.to_str());
         match (named, ending) {
@@ -27,7 +27,7 @@ impl To {
             (None, Some("tsv" | "txt")) => Ok(Self::Tsv),
             (None, Some("parquet")) => Ok(Self::Parquet),
             (None, _) => {
-                Err(Failure::new(format_args!("{}: its ending tells no format", path.display()))
+                Err(Failure::new(format_args!("{}: unknown file name ending", path.display()))
                     .hint("name it .csv, .tsv or .parquet, or say --to"))
             }
         }

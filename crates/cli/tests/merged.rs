@@ -97,7 +97,7 @@ fn tags_tell_which_lists_a_prefix_is_on() {
         files.with("feed.csv", "prefix,list,score\n10.0.0.0/8,botnet,1\n10.0.0.0/8,spam,2\n");
     let fib = files.path("t.fib");
     let built = done(&["build", &drop, &feed, "--tags", "list", "-o", &fib]);
-    let stands_in = format!("{drop}: no column list, its name stands for it: drop");
+    let stands_in = format!("{drop}: no column list, its values are the file's name: drop");
     assert!(built.err.contains(&stands_in), "{}", built.err);
     let rows = "10.0.0.1\t10.0.0.0/8\tdrop;botnet;spam\t2\n192.0.2.1\t192.0.2.0/24\tdrop\t-\n";
     let ask = ["--no-header", "10.0.0.1", "192.0.2.1"];

@@ -191,7 +191,7 @@ fn routes_as_a_table() {
     let reader = SerializedFileReader::new(File::open(&parquet).unwrap()).unwrap();
     assert_eq!(reader.metadata().file_metadata().num_rows(), 1);
     let run = said(&["rpki", &vrps, &table, "--origin", "asn", "-o", &files.path("x.doc")]);
-    assert!(run.err.contains("its ending tells no format"), "{}", run.err);
+    assert!(run.err.contains("unknown file name ending"), "{}", run.err);
 }
 
 /// A RIB whose paths end in sets: those routes have no origin, whatever the set has.

@@ -195,24 +195,24 @@ fn a_reload_keeps_what_did_not_change() {
 
     files.with("serve.toml", "[[fpm]]\nlisten = 7\n");
     server.daemon.signal("HUP");
-    server.daemon.hear("the configuration is as it was: ");
+    server.daemon.hear("the configuration is unchanged: ");
     // A port that is taken: FPM stays although the file does not have it any more.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let bmp = format!("[[bmp]]\nlisten = \"{}\"\n", taken.local_addr().unwrap());
     files.with("serve.toml", bmp);
     server.daemon.signal("HUP");
-    server.daemon.hear("the configuration is as it was: bmp: cannot listen on ");
+    server.daemon.hear("the configuration is unchanged: bmp: cannot listen on ");
     server.comes_to(&expected("loaded"));
     files.with("serve.toml", format!("{fpm}[limits]\nroutes = 9\nconnections = 9\n"));
     server.daemon.signal("HUP");
     // It is the next line of the log.
-    assert_eq!(server.daemon.hear(""), "configured again");
-    let after = server.daemon.hear("changed, and used after a restart alone: ");
+    assert_eq!(server.daemon.hear(""), "reloaded the configuration");
+    let after = server.daemon.hear("changed, but used only after a restart: ");
     assert_eq!(after, "limits.routes");
     files.with("serve.toml", format!("{fpm}[[bmp]]\nlisten = \"127.0.0.1:0\"\n"));
     server.daemon.signal("HUP");
     server.daemon.hear("bmp: listens on ");
-    server.daemon.hear("configured again");
+    server.daemon.hear("reloaded the configuration");
     // The connection is there still.
     zebra.write_all(&rest).unwrap();
     server.comes_to(&expected("churned"));

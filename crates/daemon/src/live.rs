@@ -59,6 +59,6 @@ fn restored(file: &Path) -> Result<(Rib, Positions), DaemonError> {
     let restored = Rib::open(file, Preference::default()).map_err(DaemonError::Checkpoint)?;
     let paths = restored.rib.peers().len();
     let (file, time) = (file.display(), began.elapsed());
-    info!(%file, peers = paths, "continues from {file}, read in {time:.1?}");
+    info!(%file, peers = paths, "continuing from {file}, read in {time:.1?}");
     Ok((restored.rib, Positions::read(&restored.position)))
 }

@@ -193,16 +193,16 @@ impl Shared {
                 let reloaded = reread().map_err(DaemonError::from);
                 match reloaded.and_then(|config| self.reload(&config)) {
                     Ok(Reloaded { restarts }) => {
-                        info!("configured again");
+                        info!("reloaded the configuration");
                         if !restarts.is_empty() {
                             let keys = restarts.join(", ");
-                            warn!("changed, and used after a restart alone: {keys}");
+                            warn!("changed, but used only after a restart: {keys}");
                         }
                     }
                     Err(DaemonError::Refused(all)) => {
-                        all.iter().for_each(|one| error!("the configuration is as it was: {one}"));
+                        all.iter().for_each(|one| error!("the configuration is unchanged: {one}"));
                     }
-                    Err(failed) => error!("the configuration is as it was: {failed}"),
+                    Err(failed) => error!("the configuration is unchanged: {failed}"),
                 }
             }
         }

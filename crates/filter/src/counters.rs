@@ -2,7 +2,7 @@ use crate::families::of_family;
 use crate::hash::nth;
 use crate::{Hash, Key, Parameters};
 
-/// What a counter holds at most. One that came to it stays: how many keys stand behind it is unknown.
+/// Largest count. A saturated counter is never decremented, because its true count is unknown.
 const FULL: u64 = 15;
 
 /// Counters of 4 bits, one for each bit of a filter: the number of keys with a position there. For callers that store

@@ -7,14 +7,14 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Why a request was not answered.
+/// The error of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// What is wrong, and what to do about it.
+    /// The error, and what to do about it.
     pub error: String,
 }
 
-/// Who announced a route.
+/// The peer that announced a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Peer {
     /// Its number. It does not change while the server runs.
@@ -30,7 +30,7 @@ pub struct Peer {
     pub source: Option<String>,
 }
 
-/// What a route carries.
+/// The attributes of a route.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Attributes {
@@ -75,7 +75,7 @@ pub struct Bgp {
     pub communities: String,
 }
 
-/// What a forwarding table does with the packets of a route.
+/// The action of a forwarding table for the packets of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NextHops {
     /// `unicast`, `local`, `blackhole`, `unreachable` or `prohibit`.
@@ -102,15 +102,15 @@ pub struct NextHop {
 pub struct Route {
     /// The prefix.
     pub prefix: String,
-    /// Who announced it.
+    /// The peer that announced it.
     pub peer: Peer,
     /// The ADD-PATH identifier; 0 if the peer sends one path for each prefix.
     pub path_id: u32,
-    /// What it carries.
+    /// Its attributes.
     pub attributes: Attributes,
 }
 
-/// What is known about an address.
+/// The answers for an address.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Lookup {
     /// The address.
@@ -137,7 +137,7 @@ pub struct TableLookup {
 /// The routes of a prefix, with all paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Routes {
-    /// The prefix that was asked for.
+    /// The requested prefix.
     pub prefix: String,
     /// `exact`, `covering` or `covered`.
     pub view: String,
@@ -145,7 +145,7 @@ pub struct Routes {
     pub tables: Vec<TableRoutes>,
 }
 
-/// The routes that a table has.
+/// The routes of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TableRoutes {
     /// The table's name.
@@ -163,18 +163,18 @@ pub struct PrefixPaths {
     pub prefix: String,
     /// The paths, the best first.
     pub paths: Vec<Path>,
-    /// Why the best path is better than the second one.
+    /// The criterion by which the best path is better than the second one.
     pub why: String,
 }
 
 /// A path for a prefix, as one peer announced it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Path {
-    /// Who announced it.
+    /// The peer that announced it.
     pub peer: Peer,
     /// The ADD-PATH identifier.
     pub path_id: u32,
-    /// What it carries.
+    /// Its attributes.
     pub attributes: Attributes,
     /// Whether it is the best one.
     pub best: bool,
@@ -191,7 +191,7 @@ pub struct RouteCounts {
     pub ipv6: u64,
 }
 
-/// A peer and what it has announced.
+/// A peer with the number of its paths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PeerStatus {
     /// The peer.
@@ -225,9 +225,9 @@ pub struct SourceStatus {
     pub table: String,
     /// `idle`; `resync` while it sends the whole table; `up`; or `lost`: the connection has ended, and its routes are still used.
     pub state: String,
-    /// Since when it has been in this state, RFC 3339 in UTC.
+    /// The time of the last change of state, RFC 3339 in UTC.
     pub since: String,
-    /// When the last data came.
+    /// The time of the last data.
     pub last: Option<String>,
     /// Number of connections that were opened.
     pub connections: u64,
@@ -239,15 +239,15 @@ pub struct SourceStatus {
     pub withdrawn: u64,
     /// Number of messages or records that could not be decoded.
     pub damaged: u64,
-    /// Number of messages or records that have nothing for a unicast routing table.
+    /// Number of messages or records without unicast routes.
     pub ignored: u64,
     /// Values that the source reports about itself, by name.
     pub remarks: BTreeMap<String, String>,
-    /// Why the last connection ended, or why there is no connection.
+    /// The reason why the last connection ended, or why there is no connection.
     pub trouble: Option<String>,
 }
 
-/// What a text means.
+/// The meaning of a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Search {
     /// The text.
@@ -289,7 +289,7 @@ pub struct Origins {
 /// A change of the best route of a prefix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
-    /// Its number. Numbers grow over all tables, and go on when the server is started again.
+    /// Its number. Numbers increase over all tables, and continue after a restart of the server.
     pub id: u64,
     /// When it happened, RFC 3339 in UTC.
     pub time: String,
@@ -297,13 +297,13 @@ pub struct Change {
     pub table: String,
     /// The prefix.
     pub prefix: String,
-    /// Who announced the route; null if it is gone.
+    /// The peer that announced the route; null if the route was withdrawn.
     pub peer: Option<Peer>,
-    /// What it carries; null if it is gone.
+    /// Its attributes; null if the route was withdrawn.
     pub attributes: Option<Attributes>,
 }
 
-/// Changes of the past.
+/// Past changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct History {
     /// The changes, newest first.
@@ -358,17 +358,17 @@ pub struct FamilyStatus {
     pub memory_bytes: u64,
     /// Number of changes of best routes.
     pub changes: u64,
-    /// How often the table was compiled anew.
+    /// Number of complete builds.
     pub rebuilds: u64,
-    /// How often the compiled table was patched.
+    /// Number of patches.
     pub patches: u64,
-    /// How often no engine could be built.
+    /// Number of failed builds.
     pub failures: u64,
-    /// What the audit found: the RIB's answers compared with the engine's.
+    /// The audit, which compares answers of the engine with those of the RIB.
     pub audit: AuditStatus,
 }
 
-/// What the audit found: the RIB's answers compared with the engine's.
+/// The audit, which compares answers of the engine with those of the RIB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditStatus {
     /// Number of addresses compared.
@@ -391,6 +391,6 @@ pub struct Histogram {
 /// The state of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// `ok`, or a sentence that says what is wrong.
+    /// `ok`, or the fault as a sentence.
     pub status: String,
 }

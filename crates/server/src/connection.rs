@@ -47,8 +47,8 @@ pub(crate) async fn serve(site: Arc<Site>, stream: TcpStream, tls: Option<TlsAcc
                 let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                 connection.run(Patient::new(stream, stall), is_http2).await;
             }
-            Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
-            Err(_) => tracing::debug!("no TLS with a client in time"),
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake with a client failed"),
+            Err(_) => tracing::debug!("TLS handshake with a client timed out"),
         },
     }
 }

@@ -14,15 +14,15 @@ const fn number(name: &'static str, least: u64, most: u64, summary: &'static str
     Parameter { name, takes: Takes::Number(least, most), is_required: false, summary }
 }
 
-const TABLE: Parameter = text("table", "The table; all that have routes, if none is named.");
-const ONE_TABLE: Parameter = text("table", "The table; may be left out if only one has routes.");
+const TABLE: Parameter = text("table", "A table; by default, all tables that have routes.");
+const ONE_TABLE: Parameter = text("table", "A table; required if several have routes.");
 const PREFIX: Parameter =
-    text("prefix", "Changes of this prefix and of longer ones; an address is its host route.");
+    text("prefix", "Changes of this prefix and of longer ones; an address means its host route.");
 const CHANGES_VIEW: Parameter = Parameter {
     name: "view",
     takes: Takes::Word(changes::VIEWS),
     is_required: false,
-    summary: "Changes of that prefix and of longer ones (covered, if it is left out), or of it alone.",
+    summary: "Changes of the prefix and of longer ones (covered, the default), or of the prefix alone (exact).",
 };
 
 const GET: Endpoint = Endpoint {
@@ -41,11 +41,11 @@ const GET: Endpoint = Endpoint {
 /// How many there are.
 pub(crate) const COUNT: usize = 16;
 
-/// The endpoints; those that are asked most often come first.
+/// The endpoints; the most frequent ones come first.
 pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     Endpoint {
         path: "/v1/lookup/{address}",
-        summary: "What is known about an address: the longest match and all routes that cover it.",
+        summary: "The longest match of an address, and all routes that cover it.",
         rest: Some(text("address", "An IPv4 or IPv6 address.")),
         query: &[TABLE],
         returns: Returns::Json("Lookup"),
@@ -55,20 +55,29 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     },
     Endpoint {
         path: "/v1/routes/{prefix}",
-        summary: "The routes of a prefix, with every peer's path, and why the best one is.",
-        rest: Some(text("prefix", "A prefix, such as 192.0.2.0/24; an address is its host route.")),
+        summary: "The routes of a prefix with every peer's path, and the reason for the best path.",
+        rest: Some(text(
+            "prefix",
+            "A prefix, such as 192.0.2.0/24; an address means its host route.",
+        )),
         query: &[
             TABLE,
             Parameter {
                 name: "view",
                 takes: Takes::Word(routes::VIEWS),
                 is_required: false,
-                summary: "The route of this prefix, those that cover it, or those that it covers.",
+                summary: "The route of the prefix itself (exact, the default), the routes that cover it, or the \
+                          routes inside it.",
             },
-            number("limit", 1, routes::MOST, "Prefixes of each table; 100 if it is left out."),
+            number(
+                "limit",
+                1,
+                routes::MOST,
+                "Maximum number of prefixes of each table (default 100).",
+            ),
             text(
                 "after",
-                "Of covered ones, those behind this prefix: the last of the answer before.",
+                "Continues after this prefix, the last one of the previous answer. For the view covered.",
             ),
         ],
         returns: Returns::Json("Routes"),
@@ -79,31 +88,31 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     Endpoint {
         method: Verb::Post,
         path: "/v1/lookup",
-        summary: "Rows with addresses in, the same rows with what a table says about them out, in the format \
-                  of the body. All answers are of one moment of the table, which headers name.",
+        summary: "Annotates the rows of the body with a table's values and returns them in the same format. All \
+                  answers belong to one generation of the table, which the headers name.",
         query: &[
             ONE_TABLE,
             text(
                 "column",
-                "Columns with addresses, by name or number, separated by commas; of JSON \
-                            `address`, elsewhere found out if it is left out.",
+                "Columns with addresses, by name or number, separated by commas. Default: `address` for \
+                            JSON, otherwise detected.",
             ),
             text(
                 "add",
-                "What to add, separated by commas: prefix, columns of the table, and of Arrow \
-                         covering; the prefix and all columns if it is left out.",
+                "Values to add, separated by commas: prefix, columns of the table and, for Arrow, covering. \
+                         Default: the prefix and all columns.",
             ),
             Parameter {
                 name: "strict",
                 takes: Takes::Word(&["false", "true"]),
                 is_required: false,
-                summary: "Whether text that is not an address is an error, in place of an empty answer.",
+                summary: "Whether text that is not an address stops with an error. By default its values are empty.",
             },
             Parameter {
                 name: "text",
                 takes: Takes::Word(&["dictionary", "plain"]),
                 is_required: false,
-                summary: "How text is added to Arrow.",
+                summary: "How text values are stored in Arrow (default dictionary).",
             },
         ],
         returns: Returns::Media(bulk::MEDIA),
@@ -113,7 +122,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     },
     Endpoint {
         path: "/v1/peers",
-        summary: "All peers and the sources that they speak in.",
+        summary: "All peers, and the sources of their routes.",
         returns: Returns::Json("Peers"),
         handler: Handler::Now(peers::peers),
         ..GET
@@ -132,7 +141,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
                 "limit",
                 1,
                 search::MOST,
-                "Prefixes of each table, and peers; 100 if it is left out.",
+                "Maximum number of prefixes of each table, and of peers (default 100).",
             ),
         ],
         returns: Returns::Json("Search"),
@@ -151,10 +160,10 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
                 "origin_as",
                 0,
                 u32::MAX as u64,
-                "Routes that this AS originates, and those of its routes that are gone.",
+                "Changes of routes that this AS originates or originated.",
             ),
-            number("peer", 0, u32::MAX as u64, "Routes of the peer of this number."),
-            number("limit", 1, changes::MOST, "Changes; 100 if it is left out."),
+            number("peer", 0, u32::MAX as u64, "Changes of routes of the peer with this number."),
+            number("limit", 1, changes::MOST, "Maximum number of changes (default 100)."),
         ],
         returns: Returns::Json("History"),
         refusals: &[404],
@@ -163,8 +172,8 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     },
     Endpoint {
         path: "/v1/changes",
-        summary: "Changes of best routes as they come, as server-sent events. `Last-Event-ID` goes on behind \
-                  the change of this id.",
+        summary: "Changes of best routes as they occur, as server-sent events. With `Last-Event-ID`, the \
+                  stream continues after the change with this id.",
         query: &[
             PREFIX,
             CHANGES_VIEW,
@@ -173,14 +182,14 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
                 "origin_as",
                 0,
                 u32::MAX as u64,
-                "Routes that this AS originates, and those of its routes that are gone.",
+                "Changes of routes that this AS originates or originated.",
             ),
-            number("peer", 0, u32::MAX as u64, "Routes of the peer of this number."),
+            number("peer", 0, u32::MAX as u64, "Changes of routes of the peer with this number."),
             number(
                 "since",
                 0,
                 u64::MAX,
-                "Begins after the change with this id; without it, with the next change.",
+                "Starts after the change with this id (default: with the next change).",
             ),
         ],
         returns: Returns::Events(&[("change", "Change"), ("lost", "Lost")]),
@@ -190,14 +199,14 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     },
     Endpoint {
         path: "/v1/table",
-        summary: "All tables: sizes, engines, the newest change, the findings of the audit.",
+        summary: "All tables with their sizes, engines, newest change and audit.",
         returns: Returns::Json("Tables"),
         handler: Handler::Now(tables::tables),
         ..GET
     },
     Endpoint {
         path: "/v1/histogram",
-        summary: "How many prefixes of each length a table has.",
+        summary: "The number of prefixes of each length in a table.",
         query: &[ONE_TABLE],
         returns: Returns::Json("Histogram"),
         refusals: &[404, 429],
@@ -206,8 +215,8 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     },
     Endpoint {
         path: "/v1/hilbert",
-        summary: "65,536 bytes: for each IPv4 block of 16 bits, in order, the share of it (0 to 255) that a \
-                  route other than the default one covers.",
+        summary: "65,536 bytes, one for each IPv4 /16 in order: the share of the block (0 to 255) that routes \
+                  other than the default route cover.",
         query: &[ONE_TABLE],
         returns: Returns::Media(&["application/octet-stream"]),
         refusals: &[404, 429],
@@ -216,14 +225,14 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     },
     Endpoint {
         path: "/metrics",
-        summary: "Numbers for Prometheus.",
+        summary: "Metrics for Prometheus.",
         returns: Returns::Media(&["text/plain"]),
         handler: Handler::Now(metrics::metrics),
         ..GET
     },
     Endpoint {
         path: "/healthz",
-        summary: "Whether the server is well: no answer was wrong, and changes become visible in time.",
+        summary: "Whether the server works: the audit found no wrong answer, and changes become visible in time.",
         returns: Returns::Json("Health"),
         refusals: &[503],
         is_open: true,
@@ -232,7 +241,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     },
     Endpoint {
         path: "/readyz",
-        summary: "Whether a table has been complete since the server began.",
+        summary: "Whether a table has been complete since the server was started.",
         returns: Returns::Json("Health"),
         refusals: &[503],
         is_open: true,
@@ -249,11 +258,11 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     },
     Endpoint {
         path: "/",
-        summary: "The looking glass, a page for people; `/?q=TEXT` asks it.",
+        summary: "The looking glass, a web page; `/?q=TEXT` opens it with a query.",
         query: &[
-            text("q", "What the page asks: an address, a prefix, an AS, a peer."),
+            text("q", "The query of the page: an address, a prefix, an AS or a peer."),
             TABLE,
-            text("prefix", "The prefix of the answer that is shown with all paths."),
+            text("prefix", "The prefix in the answer to show with all paths."),
         ],
         returns: Returns::Media(&["text/html"]),
         is_open: true,

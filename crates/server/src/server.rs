@@ -120,7 +120,7 @@ fn warn_of_openness(options: &ServerOptions, address: SocketAddr, has_tls: bool)
     if options.token.is_none() {
         tracing::warn!("{address} answers every client that can reach it: no token is set");
     } else if !has_tls {
-        tracing::warn!("{address}: without TLS, the token can be read on the network");
+        tracing::warn!("{address}: no TLS, so the token is sent unencrypted");
     }
 }
 
@@ -136,7 +136,7 @@ async fn accept(site: Arc<Site>, listener: tokio::net::TcpListener, tls: Option<
             Ok((stream, _)) => stream,
             Err(error) => {
                 // No descriptors, most of the time: those who are here will leave some.
-                tracing::warn!(%error, "a connection cannot be taken");
+                tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;
             }
@@ -166,7 +166,7 @@ impl ConnectionSlot {
             return Some(place);
         }
         if counts.refused.fetch_add(1, Ordering::Relaxed).is_power_of_two() {
-            tracing::warn!(connections = before, "connections are refused: there are too many");
+            tracing::warn!(connections = before, "refusing connections: the limit is reached");
         }
         None
     }

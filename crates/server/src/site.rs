@@ -129,7 +129,7 @@ impl Site {
 
     fn frozen(&self, vrf: Vrf) -> Result<Arc<Frozen>, Refusal> {
         self.frozen.get(&self.live, vrf).map_err(|error| {
-            tracing::error!(error, "a table cannot be copied");
+            tracing::error!(error, "cannot copy a table");
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
         })
     }

@@ -359,7 +359,7 @@ class Table(Routes):
         endings = {".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".mmdb": "mmdb", ".parquet": "prefixes"}
         to = format or endings.get(path.suffix)
         if to is None:
-            raise ValueError(f"{path.name}: its ending tells no format, format= does")
+            raise ValueError(f"{path.name}: unknown file name ending, name the format with format=")
         self._native.export(path, to, family, mmdb_type)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-//! What `fibula bench` takes.
+//! The arguments of `fibula bench`.
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use fibula_core::Family;
@@ -49,7 +49,7 @@ dependent_ns is the latency of a lookup that waits for the previous one, over th
 pub struct Args {
     #[command(subcommand)]
     pub other: Option<Other>,
-    /// Tables, each measured by itself: snapshots, table files, gen:v4:2024:900000:1, embedded
+    /// Tables to measure: snapshots, table files, gen:v4:2024:900000:1, embedded
     #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
     pub table: Vec<String>,
     /// Engines: names, auto, all
@@ -61,7 +61,7 @@ pub struct Args {
     /// Traffic: RND, PFX, ZIPF, REP, SEQ, MATCH0 to MATCH100, file:PATH
     #[arg(long, value_delimiter = ',', value_name = "KIND,...", default_value = "RND,PFX")]
     pub traffic: Vec<TrafficInput>,
-    /// Keys in a batch; 1 looks them up one by one
+    /// Number of keys in a batch; 1 looks up single keys
     #[arg(long, short, value_delimiter = ',', value_name = "N,...", default_value = "256",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub batch: Vec<u32>,
@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// How the threads get their keys
+    /// How keys are distributed over the threads
     #[arg(long, value_enum, default_value = "own")]
     pub spread: Spread,
     /// Measure patches of this many changed prefixes instead of lookups
@@ -98,7 +98,7 @@ pub struct Args {
     pub read: ReadArgs,
 }
 
-/// What is measured instead of engines.
+/// Measurements other than engines.
 #[derive(Subcommand, Debug)]
 pub enum Other {
     Filter(filter::Args),
@@ -107,9 +107,9 @@ pub enum Other {
 /// How keys come to the lookup threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Spread {
-    /// Each thread has keys of its own
+    /// Each thread has its own keys
     Own,
-    /// One more thread hands out batches
+    /// An additional thread hands out batches
     Dispatch,
 }
 

@@ -63,8 +63,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.spread == Spread::Dispatch
         && args.traffic.contains(&TrafficInput::Pattern(Traffic::Seq))
     {
-        return Err(Failure::new("SEQ asks key after key, so it has no batches to hand out")
-            .hint("leave SEQ out of --traffic, or measure it with --spread own"));
+        return Err(Failure::new(
+            "SEQ looks up one key after the other, so it has no batches to hand out",
+        )
+        .hint("leave SEQ out of --traffic, or measure it with --spread own"));
     }
     // Unknown engines are better reported before minutes of work than after.
     engines::choose::<u32>(&args.engines)?;
@@ -77,7 +79,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     // A wrong engine has been named, and has its own exit code.
     if bench.rows.is_empty() && bench.updates.is_empty() && bench.outcome == Outcome::Done {
         return Err(Failure::new("nothing was measured").hint(
-            "engines of the other family are passed over; notes name what else was skipped",
+            "engines of the other family are skipped; notes name the others that were skipped",
         ));
     }
     if args.json {
@@ -103,7 +105,7 @@ impl Bench<'_> {
         let mut loaded = table::load_aloud(std::slice::from_ref(source), &self.args.read)?;
         if loaded.has_no_values() {
             note(format_args!(
-                "{}: no values to tell routes apart, measured with {DEFAULT_HOPS} (--synthetic-hops)",
+                "{}: all routes have the same values, measured with {DEFAULT_HOPS} (--synthetic-hops)",
                 loaded.name
             ));
             loaded.replace_hops(DEFAULT_HOPS);

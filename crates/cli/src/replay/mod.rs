@@ -1,8 +1,8 @@
 //! `fibula replay`: a table that changes while it is read.
 //!
 //! Updates go into a RIB, compilers follow it, a reading core looks addresses up all the time. When it
-//! is over, the whole feed is read once more into plain maps, and what the reader was told is compared
-//! with what was true at that point of the feed.
+//! ends, the whole feed is read again into plain maps, and each sampled answer is compared with the map's state after
+//! the same update.
 
 pub mod feed;
 mod plain;
@@ -51,7 +51,7 @@ unchanged. Other commands can use it as a table.
 
 Exit code 1: a reader's answer or the table at the end was wrong, or a build failed.";
 
-/// Play updates into a table while a core reads it, and measure both
+/// Apply updates to a table while another core looks up addresses, and measure both
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -69,27 +69,27 @@ pub struct Args {
     /// Speed: max, or how many times real time, by the updates' own times: 1, 10
     #[arg(long, default_value = "max", value_name = "SPEED")]
     speed: Speed,
-    /// At most so many updates a second
+    /// Maximum number of updates a second
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rate: Option<u64>,
-    /// Play the updates so many times
+    /// Number of times to play the updates
     #[arg(long, default_value = "1", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeat: u32,
     /// Engine, or several in order of preference: each family takes the first that supports its table
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
     engine: Vec<String>,
-    /// Family that is read: v4 or v6 (default: the one with more routes)
+    /// Family to look up: v4 or v6 (default: the one with more routes)
     #[arg(long, value_name = "FAMILY", value_parser = parse_family)]
     family: Option<Family>,
     /// Check the live engines against the RIB: off, sampling, full
     #[arg(long, default_value = "sampling", value_name = "MODE", value_parser = parse_audit)]
     audit: Audit,
-    /// How long the first change of a burst waits for others, in milliseconds
+    /// Milliseconds that the first change of a burst waits for others
     #[arg(long, default_value = "50", value_name = "MS",
           value_parser = clap::value_parser!(u64).range(0..=60_000))]
     bucket: u64,
-    /// How old a change may get before the feed is held back, in milliseconds
+    /// Maximum age of a change before the feed is slowed down, in milliseconds
     #[arg(long, default_value = "1000", value_name = "MS",
           value_parser = clap::value_parser!(u64).range(1..=600_000))]
     late: u64,
@@ -99,7 +99,7 @@ pub struct Args {
     /// Seconds between checkpoints
     #[arg(long, default_value = "10", value_name = "SECONDS", requires = "checkpoint")]
     checkpoint_every: f64,
-    /// How long the reader is measured before the updates, and after, in milliseconds
+    /// Milliseconds to measure the reader before and after the updates
     #[arg(long, default_value = "1000", value_name = "MS",
           value_parser = clap::value_parser!(u64).range(1..=600_000))]
     measure: u64,
@@ -135,7 +135,7 @@ struct Plan {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
-    // Names that neither family has are mistakes, and are told before a table is read.
+    // A name that neither family has is a mistake, and is reported before a table is read.
     crate::engines::choose::<u32>(&args.engine)?;
     let tables = Source::parse_list(&args.table)?;
     if tables.iter().any(|(name, _)| name == "-") {
@@ -343,7 +343,7 @@ fn feed(
         for updates in &plan.updates {
             player.updates(updates, &mut hinted)?;
         }
-        player.aloud = false; // the same damage needs to be told once
+        player.aloud = false; // the same damage is reported once
     }
     live.flush()?;
     let seconds = started.elapsed().as_secs_f64();

@@ -61,24 +61,24 @@ pub struct Args {
     /// Arguments of DPDK's environment [default: --no-huge --no-shconf -m 64]
     #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true)]
     eal: Option<String>,
-    /// Threads: fused, fused:2 (each does all work), or 1-2-1 (how many receive, look up and send)
+    /// Threads: fused or fused:2 (threads that do all the work), or 1-2-1 (threads that receive, look up and send)
     /// [default: fused]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<Threads>,
     /// The cores of the threads, in order [default: those that share an L3 cache]
     #[arg(long, value_delimiter = ',', value_name = "CORE,...")]
     cores: Option<Vec<usize>>,
-    /// Packets that are processed together, 1 to 256 [default: 64]
+    /// Number of packets processed together, 1 to 256 [default: 64]
     #[arg(long, value_name = "PACKETS")]
     burst: Option<usize>,
     /// Answer HTTP requests at this address, as `fibula serve` does, with metrics of packets
     #[arg(long, visible_alias = "metrics", value_name = "ADDRESS",
           num_args = 0..=1, default_missing_value = "127.0.0.1:8080", value_parser = socket_address)]
     http: Option<SocketAddr>,
-    /// Take no packet before the sources have sent their whole tables; wait at most so many seconds
+    /// Forward nothing until all sources have sent their tables, but wait at most SECONDS
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
     pub(super) wait: Option<u64>,
-    /// End after so many seconds
+    /// Stop after SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(super) seconds: Option<f64>,
     /// Print the summary as a JSON object

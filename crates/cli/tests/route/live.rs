@@ -173,7 +173,7 @@ fn a_port_forwards_by_the_table_of_its_vrf() {
     let listens = router.0.hear("fpm: listens on ");
     let mut zebra = TcpStream::connect(listens).unwrap();
     zebra.write_all(&until("loaded").0).unwrap();
-    router.0.hear(&format!("pcap:{right}:: packets that come in are forwarded by fpm/100"));
+    router.0.hear(&format!("pcap:{right}:: received packets are forwarded by fpm/100"));
     let summary = router.end();
     let mut sent = captured(&out);
     sent.sort_by_key(|frame| frame.last().copied());
@@ -264,7 +264,7 @@ fn rules_are_read_again() {
     let first = wait(1, "any -> drop", 0.0);
     files.with("rules.txt", "any -> drop\nany -> dorp\n");
     router.0.signal("HUP");
-    let (level, said) = router.0.hear_at("the rules stay as they were: ");
+    let (level, said) = router.0.hear_at("the rules are unchanged: ");
     assert_eq!(level.to_lowercase(), "warn");
     assert!(said.contains("line 2, column 8: "), "{said}");
     let second = wait(1, "any -> drop", first);
@@ -272,19 +272,19 @@ fn rules_are_read_again() {
     // An editor that writes the file anew has it empty for a moment.
     files.with("rules.txt", "");
     router.0.signal("HUP");
-    let (_, said) = router.0.hear_at("the rules stay as they were: ");
+    let (_, said) = router.0.hear_at("the rules are unchanged: ");
     assert!(said.contains("it has no rules"), "{said}");
     let second = wait(1, "any -> drop", second);
 
     files.with("rules.txt", "any -> vrf fpm/7\n");
     router.0.signal("HUP");
-    let (_, said) = router.0.hear_at("the rules stay as they were: ");
+    let (_, said) = router.0.hear_at("the rules are unchanged: ");
     assert!(said.contains("line 1: --table is the only table"), "{said}");
     let second = wait(1, "any -> drop", second);
 
     files.with("rules.txt", "# More.\ndst 0.0.0.0/1 -> drop\nany -> drop\n");
     router.0.signal("HUP");
-    router.0.hear("packets are judged by 2 rules now");
+    router.0.hear("loaded 2 rules");
     wait(2, "dst 0.0.0.0/1 -> drop", 0.0);
     // The rule is on another line now, and goes on with its count.
     let third = wait(3, "any -> drop", second);

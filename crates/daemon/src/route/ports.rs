@@ -105,7 +105,7 @@ fn host(config: &RouteConfig) -> Option<Host> {
     config.ports.iter().find(|port| has_host(config, port))?;
     match host::open() {
         Ok(host) => {
-            info!("{}: packets of routes over interfaces that are not ports", host.name());
+            info!("{}: receives packets of routes over interfaces that are not ports", host.name());
             if let Some(obstacle) = host.obstacle() {
                 warn!("{obstacle}");
             }

@@ -202,7 +202,7 @@ impl Book {
         });
         let (rules, sets) = match made {
             Ok(made) => made,
-            Err(error) => return warn!("the rules stay as they were: {error}"),
+            Err(error) => return warn!("the rules are unchanged: {error}"),
         };
         let count = rules.len();
         let counts = sets.iter().map(RuleSet::counts).collect();
@@ -215,10 +215,10 @@ impl Book {
         let settled = self.handles.iter().filter(|handle| handle.settle(SETTLE)).count();
         let threads = self.handles.len();
         let rest = match settled < threads {
-            true => "; idle ones take them before their next packets",
+            true => "; idle threads update with their next packet",
             false => "",
         };
-        info!("packets are judged by {count} rules now ({settled} of {threads} threads{rest})");
+        info!("loaded {count} rules ({settled} of {threads} threads updated{rest})");
     }
 
     /// The counts of the rules in the order of the file, and at the end of packets that no rule matched. A rule that

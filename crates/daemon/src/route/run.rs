@@ -193,14 +193,14 @@ fn wait_for(board: &Board, live: &Live, longest: Duration) -> Result<(), DaemonE
 /// One line an event.
 fn log(event: Event) {
     match event {
-        Event::Failed { port, error } => warn!("{port} fails, and is tried again: {error}"),
+        Event::Failed { port, error } => warn!("{port} failed and will be tried again: {error}"),
         Event::Recovered { port } => info!("{port} works again"),
         Event::Over { port, queue, error: None } => {
-            info!("{port}: nothing more comes in by queue {queue}");
+            info!("{port}: queue {queue} receives no more packets");
         }
         Event::Over { port, queue, error: Some(error) } => {
-            error!("{port}: nothing more comes in by queue {queue}: {error}");
+            error!("{port}: queue {queue} receives no more packets: {error}");
         }
-        Event::NotPinned { worker, core } => warn!("{worker} cannot run on core {core} alone"),
+        Event::NotPinned { worker, core } => warn!("cannot pin {worker} to core {core}"),
     }
 }

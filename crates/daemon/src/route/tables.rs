@@ -149,7 +149,7 @@ fn of_ports(config: &RouteConfig, live: &Live) -> (Vec<Vrf>, Vec<u16>) {
         let name = port.vrf.as_deref().or(config.router.vrf.as_deref());
         let vrf = name.map_or(0, |name| live.vrf(name));
         if let Some(name) = &port.vrf {
-            info!("{}: packets that come in are forwarded by {name}", port.port);
+            info!("{}: received packets are forwarded by {name}", port.port);
         }
         let at = vrfs.iter().position(|known| *known == vrf).unwrap_or_else(|| {
             vrfs.push(vrf);

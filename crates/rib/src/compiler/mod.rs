@@ -153,7 +153,7 @@ impl<A: Addr> Tables<A> {
         let started = Instant::now();
         let patched = catch_unwind(AssertUnwindSafe(|| engine.follow(&self.routes, at)));
         self.costs.patched(started.elapsed(), at.len());
-        // Limits and panics speak again, and are heard, when it is built.
+        // A limit or panic that recurs is reported by the build.
         matches!(patched, Ok(Ok(Patched::Applied))).then_some(engine)
     }
 }

@@ -144,7 +144,7 @@ impl<A: Addr> Log<A> {
         }
     }
 
-    /// Takes all that waits. To be called with the RIB's lock: so it is the RIB at one point of the feed.
+    /// Takes all waiting changes. The caller holds the RIB's lock, so the batch matches one exact RIB state.
     pub(crate) fn cut(&self) -> Batch<A> {
         let mut state = lock(&self.state);
         let batch = state.queue.cut();

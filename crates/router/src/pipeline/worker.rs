@@ -323,8 +323,8 @@ impl<'p> Worker<'p, '_> {
         self.stay_current(0);
     }
 
-    /// Asks for the tables, if that was longer ago: who keeps old ones keeps new ones from being made. A change that is
-    /// seen here is not seen when packets are tried again, so they are tried at once.
+    /// Takes the newest tables if the last time was longer ago: a worker with old tables blocks new ones. A change
+    /// that is found here is not found when waiting packets are tried again, so they are tried at once.
     fn stay_current(&mut self, nanos: u64) {
         let now = self.exits.clock.last();
         if let Some(lookup) = &mut self.lookup
