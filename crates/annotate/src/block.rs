@@ -3,8 +3,9 @@
 use crate::address::Address;
 use crate::clock::Clock;
 use crate::fault::Fault;
+#[cfg(test)]
 use crate::pipeline::answers::Without;
-use crate::pipeline::keys::Cells;
+use crate::pipeline::keys::{Cells, KeySink};
 
 /// The maximum number of rows in a block: enough for full lookup batches, small enough that a block with its
 /// addresses, hops and output leaves most of the second-level cache to the table.
@@ -59,9 +60,9 @@ impl Tally {
 /// Rows and their address cells, row by row: with `k` address columns, the `i`-th annotated row has
 /// the cells `k * i..k * (i + 1)`.
 #[derive(Debug, Default)]
-pub(crate) struct Block {
+pub(crate) struct Block<K = Cells> {
     pub(crate) rows: Vec<Row>,
-    pub(crate) keys: Cells,
+    pub(crate) keys: K,
     /// Number of cells so far.
     pub(crate) cells: usize,
     /// The sum of [`Row::pad`] over all rows.
@@ -111,7 +112,7 @@ impl First {
 #[derive(Debug)]
 pub(crate) struct NotAnAddress;
 
-impl Block {
+impl<K: KeySink> Block<K> {
     /// Empties the block, but keeps the tally.
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
@@ -131,26 +132,8 @@ impl Block {
     /// Adds a cell with this text. Whitespace around the address is ignored.
     #[inline]
     pub(crate) fn cell(&mut self, text: &[u8]) -> Result<(), NotAnAddress> {
-        if let Some(address) = Address::parse(text) {
-            self.address(address);
-            return Ok(());
-        }
-        if self.integers
-            && let Some(address) = Address::from_digits(text)
-        {
-            self.address(address);
-            return Ok(());
-        }
-        let trimmed = text.trim_ascii();
-        if trimmed.is_empty() {
-            self.empty();
-        } else if trimmed.len() < text.len() {
-            return self.cell(trimmed);
-        } else {
-            self.unparsable();
-            return Err(NotAnAddress);
-        }
-        Ok(())
+        let cell = self.next();
+        self.keys.text(cell, text, self.integers)
     }
 
     /// The number of the next cell. A block has fewer than 2^32 cells: `MAX_ROWS` times the address columns.
@@ -178,19 +161,7 @@ impl Block {
     /// Adds an empty cell.
     pub(crate) fn empty(&mut self) {
         let cell = self.next();
-        self.keys.without(cell, Without::Empty);
-    }
-
-    /// Adds a cell with text that is not an address.
-    pub(crate) fn unparsable(&mut self) {
-        let cell = self.next();
-        self.keys.without(cell, Without::Unparsable);
-    }
-
-    /// The number of cells without an address for this reason.
-    #[cfg(test)]
-    pub(crate) fn count(&self, why: Without) -> usize {
-        self.keys.others.iter().filter(|other| other.1 == why).count()
+        self.keys.empty(cell);
     }
 
     /// Sets the time of the row whose cells were just added.
@@ -203,7 +174,11 @@ impl Block {
     /// Completes the row whose cells were just added.
     #[inline]
     pub(crate) fn row(&mut self, row: Row) {
-        self.tally.rows += u64::from(matches!(row.kind, Kind::Annotate | Kind::AnnotateEmpty));
+        let has_cells = matches!(row.kind, Kind::Annotate | Kind::AnnotateEmpty);
+        if has_cells {
+            self.keys.row();
+        }
+        self.tally.rows += u64::from(has_cells);
         self.pads += row.pad;
         self.rows.push(row);
     }
@@ -230,5 +205,13 @@ impl Block {
     /// Adds a row that is copied unchanged.
     pub(crate) fn pass(&mut self, start: usize, end: usize) {
         self.rows.push(Row { start, insert: end, end, pad: 0, kind: Kind::Pass });
+    }
+}
+
+#[cfg(test)]
+impl Block {
+    /// The number of cells without an address for this reason.
+    pub(crate) fn count(&self, why: Without) -> usize {
+        self.keys.others.iter().filter(|other| other.1 == why).count()
     }
 }

@@ -90,6 +90,18 @@ pub enum AnnotateError {
         /// The error in it.
         what: String,
     },
+    /// The fields of a row are no flow, or columns of these fields are missing.
+    Row {
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong, with the text.
+        what: String,
+    },
+    /// Inputs of this format have no rows with the fields of flows.
+    NoFlows {
+        /// The format.
+        format: LogFormat,
+    },
     /// A quote is never closed, so the lines below it cannot be read.
     OpenQuote {
         /// The line on which its record begins, counted from 1.
@@ -202,6 +214,7 @@ impl AnnotateError {
     pub(crate) fn behind(mut self, lines: u64) -> Self {
         if let Self::Unparsable { line, .. }
         | Self::Record { line, .. }
+        | Self::Row { line, .. }
         | Self::OpenQuote { line }
         | Self::OpenArray { line }
         | Self::Time { line, .. } = &mut self
@@ -250,6 +263,8 @@ impl fmt::Display for AnnotateError {
             Self::Unparsable { line, column, text } => {
                 write!(f, "line {line}, column {column}: {text:?} is not an address")
             }
+            Self::Row { line, what } => write!(f, "line {line}: {what}"),
+            Self::NoFlows { format } => write!(f, "format {format} has no rows with the fields of flows"),
             Self::Record { line, what } => write!(f, "record at line {line}: {what}"),
             Self::OpenQuote { line } => write!(
                 f,

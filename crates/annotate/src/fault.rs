@@ -11,6 +11,8 @@ pub(crate) enum Fault {
     Time { at: usize, text: Vec<u8> },
     /// The record at this offset is damaged.
     Record { at: usize, what: String },
+    /// The row at this offset has no flow.
+    Row { at: usize, what: String },
     /// A quote in the record at this offset is never closed, and would hide the lines below it.
     OpenQuote { at: usize },
     /// The input ends at this offset within a JSON array.

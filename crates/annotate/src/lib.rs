@@ -54,6 +54,7 @@ mod input;
 mod options;
 mod pipeline;
 mod rows;
+mod rules;
 mod table;
 mod write;
 
@@ -66,6 +67,7 @@ pub use options::{AnnotateOptions, Column, Header, Only, PrefixForm, TextForm};
 pub use pipeline::counts::Counts;
 pub use pipeline::summary::{Summary, Top};
 pub use rows::Annotator;
+pub use rules::{FlowChoice, RuleAnnotator, RuleCounts};
 pub use table::{LookupFamily, LookupTable};
 
 /// The program in the README compiles and runs.

@@ -108,6 +108,166 @@ fn captures_are_counted_as_their_rows_say() {
     assert!(table.out.contains("tcp -> allow"), "{}", table.out);
 }
 
+/// The rows of `FLOWS` in other formats: each keeps its bytes, and the same rules are added.
+#[test]
+fn rows_of_other_formats_get_their_rules() {
+    let files = Files::new();
+    let rules = files.with("rules.txt", RULES);
+    let lines =
+        ["2,allow,\"dns, queries\"", "3,mark 7 vrf blue,", "4,drop,", "5,drop,", "5,drop,", ",,"];
+
+    let tsv = FLOWS.replace("\"a, b\"", "a b").replace(',', "\t");
+    let out = done(&["classify", &rules, &files.with("flows.tsv", &tsv)]).out;
+    for ((row, before), added) in out.lines().skip(1).zip(tsv.lines().skip(1)).zip(lines) {
+        let added = added.replace("\"dns, queries\"", "dns; queries").replace(',', "\t");
+        assert_eq!(row, format!("{before}\t{}", added.replace(';', ",")));
+    }
+    // The delimiter of a table with another name is found out.
+    let semicolons = FLOWS.replace("\"a, b\"", "ab").replace(',', ";");
+    let out = done(&["classify", &rules, &files.with("flows.csv", &semicolons)]).out;
+    assert!(out.contains("\n2;192.0.2.1;6;10.0.0.1;;80;40000;3;mark 7 vrf blue;\n"), "{out}");
+
+    let json = "\
+{\"id.orig_h\": \"10.0.0.1\", \"id.resp_h\": \"192.0.2.1\", \"proto\": \"udp\", \"id.orig_p\": 999, \"id.resp_p\": 53}
+{\"id.orig_h\": \"10.0.0.1\", \"id.resp_h\": \"192.0.2.1\", \"proto\": 6, \"id.orig_p\": 40000, \"id.resp_p\": 80}
+
+{\"id.orig_h\": \"198.51.100.1\", \"id.resp_h\": \"192.0.2.1\", \"proto\": \"icmp\"}
+";
+    let out = done(&["classify", &rules, &files.with("conn.json", json)]).out;
+    let expected = "\
+{\"id.orig_h\": \"10.0.0.1\", \"id.resp_h\": \"192.0.2.1\", \"proto\": \"udp\", \"id.orig_p\": 999, \"id.resp_p\": 53,\
+\"rule_line\":2,\"rule_action\":\"allow\",\"rule_label\":\"dns, queries\"}
+{\"id.orig_h\": \"10.0.0.1\", \"id.resp_h\": \"192.0.2.1\", \"proto\": 6, \"id.orig_p\": 40000, \"id.resp_p\": 80,\
+\"rule_line\":3,\"rule_action\":\"mark 7 vrf blue\",\"rule_label\":null}
+
+{\"id.orig_h\": \"198.51.100.1\", \"id.resp_h\": \"192.0.2.1\", \"proto\": \"icmp\",\
+\"rule_line\":null,\"rule_action\":null,\"rule_label\":null}
+";
+    assert_eq!(out, expected);
+    let counts = self::json(&["classify", &rules, &files.path("conn.json"), "--json"]);
+    assert_eq!((&counts["packets"], &counts["unmatched"]["packets"]), (&3.into(), &1.into()));
+    let said = said(&["classify", &rules, &files.with("other.json", "{\"src\":\"10.0.0.1\"}\n")]);
+    assert!(said.err.contains("line 1: no column is called dst"), "{}", said.err);
+    let twice = said_to(&["classify", &rules, "-"], expected);
+    assert_eq!(twice.code, 2);
+    assert!(twice.err.contains("already has a column"), "{}", twice.err);
+}
+
+/// Quotes as `annotate` reads them: doubled ones, delimiters and line ends within; a row of several MiB is one row.
+#[test]
+fn quotes_and_long_rows() {
+    let files = Files::new();
+    let rules = files.with("rules.txt", RULES);
+    let long = "x".repeat(3 << 20);
+    let flows = format!(
+        "note,src,dst,proto,sport,dport\r\n\"say \"\"a, b\"\"\n and more\",\"10.0.0.1\", 192.0.2.1 ,\"tcp\",1,2\r\n\
+         {long},10.9.0.1,192.0.2.1,tcp,1,2\r\n"
+    );
+    let out = done(&["classify", &rules, &files.with("flows.csv", &flows)]).out;
+    let expected = format!(
+        "note,src,dst,proto,sport,dport,rule_line,rule_action,rule_label\r\n\
+         \"say \"\"a, b\"\"\n and more\",\"10.0.0.1\", 192.0.2.1 ,\"tcp\",1,2,3,mark 7 vrf blue,\r\n\
+         {long},10.9.0.1,192.0.2.1,tcp,1,2,4,drop,\r\n"
+    );
+    assert!(out == expected, "{} and {} bytes", out.len(), expected.len());
+}
+
+/// Damaged rows are counted, or an error with `--strict`; a row without a flow is an error in any case.
+#[test]
+fn damage_is_counted_or_an_error() {
+    let files = Files::new();
+    let rules = files.with("rules.txt", RULES);
+    let flows = files
+        .with("flows.csv", "src,dst,proto\n10.0.0.1,192.0.2.1,tcp,more\n10.0.0.1,192.0.2.1,6\n");
+    let counted = done(&["classify", &rules, &flows, "--json"]);
+    let counts: serde_json::Value = serde_json::from_str(&counted.out).unwrap();
+    assert_eq!((&counts["packets"], &counts["damaged"]), (&2.into(), &1.into()));
+    let strict = said(&["classify", &rules, &flows, "--strict"]);
+    assert_eq!(strict.code, 2);
+    assert!(
+        strict.err.contains("record at line 2: 4 fields, the first row has 3"),
+        "{}",
+        strict.err
+    );
+    for (row, what) in [
+        ("10.0.0.1,192.0.2.1,tpc,1,2", "line 2: \"tpc\" is no protocol: give its number"),
+        ("10.0.0.1,192.0.2.1,tcp,1,70000", "line 2: \"70000\" is not a port"),
+        ("10.0.0.1,192.0.2.1,tcp,1,", "line 2: \"\" is not a port"),
+        ("10.0.0.1,::1,tcp,1,2", "line 2: source and destination are of different families"),
+        ("10.0.0.1,,tcp,1,2", "line 2: \"\" is not an address"),
+        ("10.0.0.1,6,tcp,1,2", "line 2: \"6\" is not an address"),
+        ("10.0.0.1,192.0.2.1,192.0.2.1,1,2", "line 2: \"192.0.2.1\" is no protocol"),
+        (
+            "10.0.0.1,192.0.2.1,icmp,0,2048",
+            "line 2: the ports of an ICMP packet are its type and code",
+        ),
+        ("10.0.0.1,\"192.0.2.1,tcp,1,2\n1,2", "line 2: a quote in this record is never closed"),
+    ] {
+        let flows =
+            files.with("flows.csv", format!("src,dst,proto,sport,dport\n{row}\n1.1.1.1,x,6,1,2\n"));
+        let said = said(&["classify", &rules, &flows]);
+        assert_eq!(said.code, 2, "{row}");
+        assert!(said.err.contains(what), "{row}: {}", said.err);
+    }
+    let bytes = std::fs::read(capture()).unwrap();
+    let cut = files.with("cut.pcap", &bytes[..bytes.len() - 5]);
+    assert!(done(&["classify", &rules, &cut, "--summary"]).err.contains("1 damaged places"));
+    let strict = said(&["classify", &rules, &cut, "--summary", "--strict"]);
+    assert_eq!(strict.code, 2);
+    assert!(strict.err.contains("the capture ends within"), "{}", strict.err);
+}
+
+/// Several threads write what one writes, count the same, and name the first error.
+#[test]
+fn threads_change_nothing() {
+    let files = Files::new();
+    let rules = files.with("rules.txt", RULES);
+    let mut flows = String::from("src,dst,protocol,src_port,dst_port,note\n");
+    let mut json = String::new();
+    for i in 0..60_000u32 {
+        let (src, port) = (0x0a00_0000 + i * 7919 % 0x00ff_ffff, i % 65_536);
+        let src = std::net::Ipv4Addr::from(src);
+        let note = if i % 11 == 0 { "\"two\nlines, \"\"quoted\"\"\"" } else { "one" };
+        flows += &format!(
+            "{src},192.0.2.1,{},{port},{},{note}\n",
+            [6, 17, 6][i as usize % 3],
+            22 + i % 40
+        );
+        json += &format!(
+            "{{\"src\":\"{src}\",\"dst\":\"192.0.2.1\",\"protocol\":{},\"sport\":{port},\"dport\":{}}}\n",
+            [6, 17, 6][i as usize % 3],
+            22 + i % 40
+        );
+    }
+    let wrong = flows.clone() + "x,192.0.2.1,6,1,2,\n" + &flows[39..] + "y,192.0.2.1,6,1,2,\n";
+    for (name, text) in [("flows.csv", &flows), ("flows.jsonl", &json)] {
+        let path = files.with(name, text);
+        let one = done(&["classify", &rules, &path, "--threads", "1", "-q"]).out;
+        assert_eq!(one.lines().count(), text.lines().count());
+        for threads in ["2", "5"] {
+            let many = done(&["classify", &rules, &path, "--threads", threads, "-q"]).out;
+            assert!(one == many, "{name} on {threads} threads");
+        }
+        let counts = |threads: &str| {
+            self::json(&["classify", &rules, &path, "--json", "--threads", threads])
+        };
+        let (one, many) = (counts("1"), counts("4"));
+        assert_eq!((&one["rules"], &one["packets"]), (&many["rules"], &many["packets"]));
+        assert_eq!(one["unmatched"], many["unmatched"]);
+    }
+    let wrong = files.with("wrong.csv", &wrong);
+    let line = flows.lines().count() + 1;
+    for threads in ["1", "3"] {
+        let said =
+            said(&["classify", &rules, &wrong, "--threads", threads, "-o", &files.path("o")]);
+        assert!(
+            said.err.contains(&format!("line {line}: \"x\" is not an address")),
+            "{}",
+            said.err
+        );
+    }
+}
+
 /// Packets that a host captured before its network card divided them have an IP length of 0. `annotate` and `classify`
 /// read the same of them.
 #[test]

@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use fibula_simd::{Isa, Kernel, Level, Simd, parse_v4_at, parse_v6_at};
 
 use crate::pipeline::answers::Without;
-use crate::pipeline::keys::Cells;
+use crate::pipeline::keys::{Cells, KeySink};
 use crate::{Address, AnnotateError};
 
 /// Reads cells into a block, in which rows are counted from its beginning.

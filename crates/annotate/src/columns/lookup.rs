@@ -4,7 +4,7 @@ use arrow_array::{Array, ArrayRef};
 
 use super::keys::Addresses;
 use crate::pipeline::answers::{Answers, Without};
-use crate::pipeline::keys::Cells;
+use crate::pipeline::keys::{Cells, KeySink};
 use crate::pipeline::lookup::{LookUp, Scratch, Wanted};
 use crate::{Address, AnnotateError};
 

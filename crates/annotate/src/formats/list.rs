@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::csv::scan::Dialect;
 use super::within::within;
-use super::{LogDecoder, Style, last_line_end, line_end, set};
+use super::{Decode, LogDecoder, Style, last_line_end, line_end, set};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
@@ -100,7 +100,7 @@ fn parts(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b',' | b';' | b'|' | b'\r')
 }
 
-impl LogDecoder for List {
+impl Decode for List {
     fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
         let mut start = 0;
         while !block.is_full() {
@@ -132,12 +132,14 @@ impl LogDecoder for List {
         Ok(start)
     }
 
+    fn fork(&self) -> Option<Box<dyn Decode>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl LogDecoder for List {
     fn names(&self) -> &[String] {
         &self.names
-    }
-
-    fn fork(&self) -> Option<Box<dyn LogDecoder>> {
-        Some(Box::new(self.clone()))
     }
 
     fn cut(&self, data: &[u8]) -> usize {

@@ -13,6 +13,8 @@ use self::csv::scan::Dialect;
 use crate::added::Addition;
 use crate::block::Block;
 use crate::fault::Fault;
+use crate::pipeline::keys::{Cells, KeySink};
+use crate::rules::FlowChoice;
 use crate::{AnnotateError, AnnotateOptions, LogFormat};
 
 /// How added values are written.
@@ -29,7 +31,7 @@ pub(crate) fn decoder(
     format: LogFormat,
     options: &AnnotateOptions,
     additions: &[Addition],
-) -> Result<Box<dyn LogDecoder>, AnnotateError> {
+) -> Result<Box<dyn Decode>, AnnotateError> {
     if options.time.is_some() && matches!(format, LogFormat::List | LogFormat::Pcap) {
         return Err(AnnotateError::NoTimes { format });
     }
@@ -43,13 +45,21 @@ pub(crate) fn decoder(
     })
 }
 
-/// Decodes input into rows.
-pub(crate) trait LogDecoder: Send {
-    /// Decodes complete records at the beginning of `data` into `block`, until it is full. Returns
-    /// how many bytes were consumed, 0 if no record is complete. With `end`, `data` is the rest of the
-    /// input, and the last record is complete even without a line end.
-    fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault>;
+/// Creates the decoder of rows with the fields of flows.
+pub(crate) fn flow_decoder<K: KeySink + 'static>(
+    format: LogFormat,
+    options: &AnnotateOptions,
+    choice: FlowChoice,
+) -> Result<Box<dyn Decode<K>>, AnnotateError> {
+    Ok(match format {
+        LogFormat::Csv | LogFormat::Tsv => Box::new(csv::Csv::of_flows(format, options, choice)?),
+        LogFormat::JsonLines => Box::new(json::JsonLines::of_flows(options, choice)),
+        _ => return Err(AnnotateError::NoFlows { format }),
+    })
+}
 
+/// Decodes input into rows: what does not depend on the kind of keys.
+pub(crate) trait LogDecoder: Send {
     /// The names of the address columns, in the order of the cells; known once a row was decoded.
     fn names(&self) -> &[String];
 
@@ -66,16 +76,24 @@ pub(crate) trait LogDecoder: Send {
         false
     }
 
-    /// A decoder for another part of the same input, which is split by [`LogDecoder::cut`]. The decoders share the state that
-    /// [`LogDecoder::finish`] checks. `None` if the input cannot be decoded in parts, or only after more of it was decoded.
-    fn fork(&self) -> Option<Box<dyn LogDecoder>> {
-        None
-    }
-
     /// The end of the last complete record in `data`, which begins with a record; 0 if none is complete.
     fn cut(&self, data: &[u8]) -> usize {
         let _ = data;
         0
+    }
+}
+
+/// Decodes input into rows with keys.
+pub(crate) trait Decode<K = Cells>: LogDecoder {
+    /// Decodes complete records at the beginning of `data` into `block`, until it is full. Returns
+    /// how many bytes were consumed, 0 if no record is complete. With `end`, `data` is the rest of the
+    /// input, and the last record is complete even without a line end.
+    fn decode(&mut self, data: &[u8], end: bool, block: &mut Block<K>) -> Result<usize, Fault>;
+
+    /// A decoder for another part of the same input, which is split by [`LogDecoder::cut`]. The decoders share the state that
+    /// [`LogDecoder::finish`] checks. `None` if the input cannot be decoded in parts, or only after more of it was decoded.
+    fn fork(&self) -> Option<Box<dyn Decode<K>>> {
+        None
     }
 }
 

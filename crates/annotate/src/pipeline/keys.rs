@@ -2,6 +2,28 @@
 
 use super::answers::Without;
 use crate::Address;
+use crate::block::NotAnAddress;
+
+/// Collects the cells of a block's rows as keys for a lookup.
+pub(crate) trait KeySink: Default + Send {
+    fn clear(&mut self);
+
+    /// Adds a cell with an IPv4 address.
+    fn v4(&mut self, cell: u32, addr: u32);
+
+    /// Adds a cell with an address.
+    fn address(&mut self, cell: u32, address: Address);
+
+    /// Adds an empty cell.
+    fn empty(&mut self, cell: u32);
+
+    /// Adds a cell with this text. Whitespace around it is ignored. With `integers`, digits are an address.
+    fn text(&mut self, cell: u32, text: &[u8], integers: bool) -> Result<(), NotAnAddress>;
+
+    /// Completes the row of the cells that were added last.
+    #[inline(always)]
+    fn row(&mut self) {}
+}
 
 /// The addresses of one family in a block, with the cell of each.
 #[derive(Debug)]
@@ -33,23 +55,21 @@ pub(crate) struct Cells {
     pub(crate) others: Vec<(u32, Without)>,
 }
 
-impl Cells {
-    pub(crate) fn clear(&mut self) {
+impl KeySink for Cells {
+    fn clear(&mut self) {
         self.v4.clear();
         self.v6.clear();
         self.others.clear();
     }
 
-    /// Adds a cell with an IPv4 address.
     #[inline(always)]
-    pub(crate) fn v4(&mut self, cell: u32, addr: u32) {
+    fn v4(&mut self, cell: u32, addr: u32) {
         self.v4.addrs.push(addr);
         self.v4.cells.push(cell);
     }
 
-    /// Adds a cell with an address.
     #[inline]
-    pub(crate) fn address(&mut self, cell: u32, address: Address) {
+    fn address(&mut self, cell: u32, address: Address) {
         match address {
             Address::V4(addr) => self.v4(cell, addr),
             Address::V6(addr) => {
@@ -59,6 +79,34 @@ impl Cells {
         }
     }
 
+    fn empty(&mut self, cell: u32) {
+        self.without(cell, Without::Empty);
+    }
+
+    #[inline]
+    fn text(&mut self, cell: u32, text: &[u8], integers: bool) -> Result<(), NotAnAddress> {
+        if let Some(address) = Address::parse(text) {
+            self.address(cell, address);
+            return Ok(());
+        }
+        if integers && let Some(address) = Address::from_digits(text) {
+            self.address(cell, address);
+            return Ok(());
+        }
+        let trimmed = text.trim_ascii();
+        if trimmed.is_empty() {
+            self.empty(cell);
+        } else if trimmed.len() < text.len() {
+            return self.text(cell, trimmed, integers);
+        } else {
+            self.without(cell, Without::Unparsable);
+            return Err(NotAnAddress);
+        }
+        Ok(())
+    }
+}
+
+impl Cells {
     /// Adds a cell without an address.
     #[inline]
     pub(crate) fn without(&mut self, cell: u32, why: Without) {

@@ -20,15 +20,19 @@ mod run;
 mod stages;
 #[cfg(test)]
 mod tests;
+pub(crate) mod work;
 
 use std::io::{ErrorKind, Read, Write};
 
 use self::parts::Rest;
 use self::run::{Progressed, Run, TEXT};
+use self::stages::Stages;
+use self::work::Work;
 use crate::added::Addition;
 use crate::clock::Clock;
-use crate::formats::decoder;
+use crate::formats::{Decode, decoder};
 use crate::input::{CHUNK, Input};
+use crate::pipeline::keys::Cells;
 use crate::{AnnotateError, AnnotateOptions, LogFormat, LookupTable, Summary};
 
 /// Annotates text and captures with the values of a table.
@@ -42,13 +46,13 @@ pub struct Annotator {
 
 /// How an input is split among threads.
 #[derive(Clone, Copy, Debug)]
-struct Parting {
+pub(crate) struct Parting {
     /// Bytes that one thread processes before others start. A small input needs only this thread.
-    from: u64,
+    pub(crate) from: u64,
     /// Bytes to read at once, which is also about the size of a part.
-    chunk: usize,
+    pub(crate) chunk: usize,
     /// A read that returns fewer bytes comes from a slow input.
-    slow: usize,
+    pub(crate) slow: usize,
 }
 
 impl Default for Parting {
@@ -106,7 +110,7 @@ impl Annotator {
         let mut run = Run::new(self, None)?;
         let mut input = Input::new(input, self.parting.chunk);
         let done = run.all(&mut input, &mut output, progress);
-        finish(run, done.map(drop))
+        Ok(finish(run, done.map(drop))?.0)
     }
 
     /// Like [`Annotator::annotate_watched`], on [`AnnotateOptions::threads`] threads and two more for reading and
@@ -123,27 +127,73 @@ impl Annotator {
         mut output: impl Write + Send,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Summary, AnnotateError> {
-        let Parting { from, chunk, slow } = self.parting;
-        let threads = self.options.threads;
-        // One thread checks whether the input is text.
-        let mut run = Run::new(self, (threads > 1).then_some(from.max(TEXT)))?;
-        let mut input = Input::new(input, chunk);
-        let done = match run.all(&mut input, &mut output, progress) {
-            Ok(Progressed::Begun) => {
-                let rest = Rest { input: &mut input, threads, slow };
-                parts::annotate(&mut run, rest, &mut output, progress)
-            }
-            other => other.map(drop),
-        };
-        finish(run, done)
+        Ok(on_threads(self, input, &mut output, progress)?.0)
     }
 }
 
+impl Work for Annotator {
+    type Keys = Cells;
+    type Stages<'w> = Stages<'w>;
+
+    fn format(&self) -> LogFormat {
+        self.format
+    }
+
+    fn options(&self) -> &AnnotateOptions {
+        &self.options
+    }
+
+    fn parting(&self) -> Parting {
+        self.parting
+    }
+
+    fn decoder(&self) -> Result<Box<dyn Decode>, AnnotateError> {
+        decoder(self.format, &self.options, &self.additions)
+    }
+
+    fn clock(&self) -> Result<Option<Clock>, AnnotateError> {
+        Clock::new(&*self.table, &self.options)
+    }
+
+    fn stages<'w>(&'w self, decoder: &dyn Decode) -> Stages<'w> {
+        Stages::new(self, decoder)
+    }
+}
+
+/// The summary of an input, and the stages that worked on it.
+pub(crate) type Finished<'w, W> = (Summary, Option<<W as Work>::Stages<'w>>);
+
+/// Reads `input` to its end on several threads, and writes every row, in order.
+pub(crate) fn on_threads<'w, W: Work>(
+    work: &'w W,
+    input: impl Read,
+    output: &mut (impl Write + Send),
+    progress: &mut dyn FnMut(u64),
+) -> Result<Finished<'w, W>, AnnotateError> {
+    let Parting { from, chunk, slow } = work.parting();
+    let threads = work.options().threads;
+    // One thread checks whether the input is text.
+    let mut run = Run::new(work, (threads > 1).then_some(from.max(TEXT)))?;
+    let mut input = Input::new(input, chunk);
+    let done = match run.all(&mut input, output, progress) {
+        Ok(Progressed::Begun) => {
+            let rest = Rest { input: &mut input, threads, slow };
+            parts::annotate(&mut run, rest, output, progress)
+        }
+        other => other.map(drop),
+    };
+    finish(run, done)
+}
+
 /// Returns the summary, even if the output was closed by its reader.
-fn finish(run: Run<'_>, done: Result<(), AnnotateError>) -> Result<Summary, AnnotateError> {
+fn finish<'w, W: Work>(
+    run: Run<'w, W>,
+    done: Result<(), AnnotateError>,
+) -> Result<Finished<'w, W>, AnnotateError> {
     let closed = match done {
         Err(AnnotateError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => true,
         other => other.map(|()| false)?,
     };
-    Ok(Summary { output_closed: closed, ..run.finish() })
+    let (summary, stages) = run.finish();
+    Ok((Summary { output_closed: closed, ..summary }, stages))
 }

@@ -21,6 +21,7 @@ use std::thread::{ScopedJoinHandle, scope};
 
 use super::process::{Done, Process};
 use super::run::Run;
+use super::work::Work;
 use crate::AnnotateError;
 use crate::input::{CHUNK, Input};
 
@@ -49,8 +50,8 @@ pub(super) struct Rest<'i, R> {
 }
 
 /// Annotates the rest of an input.
-pub(super) fn annotate<R: Read>(
-    run: &mut Run<'_>,
+pub(super) fn annotate<R: Read, W: Work>(
+    run: &mut Run<'_, W>,
     rest: Rest<'_, R>,
     output: &mut (impl Write + Send),
     progress: &mut dyn FnMut(u64),
@@ -100,11 +101,11 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// Processes parts until there are no more.
-fn work<'r>(
-    mut process: Process<'r>,
+fn work<'r, W: Work>(
+    mut process: Process<'r, W>,
     parts: &Mutex<Receiver<Part>>,
     to_writer: &Sender<Part>,
-) -> Process<'r> {
+) -> Process<'r, W> {
     loop {
         let next = parts.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(mut part): Result<Part, _> = next else { return process };
@@ -153,7 +154,11 @@ enum Stopped {
 
 impl<R: Read> Reader<'_, R> {
     /// Reads to the end, or until the writer has stopped.
-    fn all(&mut self, run: &Run<'_>, progress: &mut dyn FnMut()) -> Result<(), Stopped> {
+    fn all<W: Work>(
+        &mut self,
+        run: &Run<'_, W>,
+        progress: &mut dyn FnMut(),
+    ) -> Result<(), Stopped> {
         loop {
             let data = self.rest.input.data();
             let end = self.rest.input.at_end();

@@ -1,20 +1,19 @@
 //! Converts the bytes of an input to those of the output, block by block.
 
-use super::Annotator;
-use super::stages::Stages;
+use super::work::{Stage, Work};
 use crate::block::{Block, First};
 use crate::clock::Clock;
 use crate::fault::Fault;
-use crate::formats::{LogDecoder, decoder};
+use crate::formats::Decode;
 use crate::{AnnotateError, Column, Summary};
 
 /// Passes an input, or parts of it, from stage to stage.
-pub(super) struct Process<'r> {
-    annotator: &'r Annotator,
-    decoder: Box<dyn LogDecoder>,
-    block: Block,
-    /// The stages after the decoder. They are created at the first row, when the address columns are known.
-    stages: Option<Stages<'r>>,
+pub(super) struct Process<'r, W: Work> {
+    work: &'r W,
+    decoder: Box<dyn Decode<W::Keys>>,
+    block: Block<W::Keys>,
+    /// The stages after the decoder. They are created at the first row, when the columns are known.
+    stages: Option<W::Stages<'r>>,
     pub(super) done: Done,
 }
 
@@ -45,23 +44,22 @@ impl Done {
     }
 }
 
-impl<'r> Process<'r> {
-    pub(super) fn new(annotator: &'r Annotator) -> Result<Self, AnnotateError> {
-        let Annotator { format, options, additions, .. } = annotator;
-        let clock = Clock::new(&*annotator.table, options)?;
-        Ok(Self::with(annotator, decoder(*format, options, additions)?, clock))
+impl<'r, W: Work> Process<'r, W> {
+    pub(super) fn new(work: &'r W) -> Result<Self, AnnotateError> {
+        let clock = work.clock()?;
+        Ok(Self::with(work, work.decoder()?, clock))
     }
 
-    fn with(annotator: &'r Annotator, decoder: Box<dyn LogDecoder>, clock: Option<Clock>) -> Self {
-        let block = Block { integers: annotator.options.integers, clock, ..Block::default() };
-        Self { annotator, decoder, block, stages: None, done: Done::default() }
+    fn with(work: &'r W, decoder: Box<dyn Decode<W::Keys>>, clock: Option<Clock>) -> Self {
+        let block = Block { integers: work.options().integers, clock, ..Block::default() };
+        Self { work, decoder, block, stages: None, done: Done::default() }
     }
 
     /// A process for other parts of the input; `None` if the input cannot be split, or has had no rows so far.
     pub(super) fn fork(&self) -> Option<Self> {
         let clock = self.block.clock.as_ref().map(Clock::fork);
         let known = self.stages.is_some();
-        known.then(|| Some(Self::with(self.annotator, self.decoder.fork()?, clock))).flatten()
+        known.then(|| Some(Self::with(self.work, self.decoder.fork()?, clock))).flatten()
     }
 
     /// The end of the last complete record in the data, where a part may end.
@@ -84,11 +82,11 @@ impl<'r> Process<'r> {
     ) -> Result<usize, AnnotateError> {
         self.block.clear();
         let decoded = self.decoder.decode(data, end, &mut self.block);
+        let mut staged = Ok(());
         if !self.block.rows.is_empty() {
-            let stages =
-                self.stages.get_or_insert_with(|| Stages::new(self.annotator, &*self.decoder));
+            let stages = self.stages.get_or_insert_with(|| self.work.stages(&*self.decoder));
             let data = (!self.decoder.writes_rows()).then_some(data);
-            stages.block(&mut self.block, data, out);
+            staged = stages.block(&mut self.block, data, out);
         }
         if let Some(fault) = self.block.unparsable.take() {
             self.done.unparsable = Some(self.error(fault, data));
@@ -100,6 +98,7 @@ impl<'r> Process<'r> {
         if let Some(fault) = unreadable {
             self.done.untimed = Some(self.error(fault, data));
         }
+        staged.map_err(|fault| self.error(fault, data))?;
         let used = decoded.map_err(|fault| self.error(fault, data))?;
         self.done.lines += count_lines(&data[..used]);
         self.done.bytes += used as u64;
@@ -137,14 +136,10 @@ impl<'r> Process<'r> {
             Fault::Options(error) => error,
             Fault::Time { at, text } => AnnotateError::Time {
                 line: line(at),
-                column: self
-                    .annotator
-                    .options
-                    .time
-                    .as_ref()
-                    .map_or(String::new(), Column::to_string),
+                column: self.work.options().time.as_ref().map_or(String::new(), Column::to_string),
                 text: String::from_utf8_lossy(&text).chars().take(60).collect(),
             },
+            Fault::Row { at, what } => AnnotateError::Row { line: line(at), what },
             Fault::Record { at, what } => AnnotateError::Record { line: line(at), what },
             Fault::OpenQuote { at } => AnnotateError::OpenQuote { line: line(at) },
             Fault::OpenArray { at } => AnnotateError::OpenArray { line: line(at) },
@@ -176,8 +171,8 @@ impl<'r> Process<'r> {
         self.decoder.finish()
     }
 
-    /// The summary of the input.
-    pub(super) fn summary(self) -> Summary {
+    /// The summary of the input, and the stages with their counts.
+    pub(super) fn finish(self) -> (Summary, Option<W::Stages<'r>>) {
         let tally = self.block.tally;
         let clock = self.block.clock.as_ref();
         let (before, untimed) = clock.map_or((0, 0), |clock| (clock.before, clock.untimed));
@@ -196,8 +191,8 @@ impl<'r> Process<'r> {
             ..Summary::default()
         };
         match self.stages {
-            Some(stages) => stages.complete(summary),
-            None => summary,
+            Some(stages) => (stages.complete(summary), Some(stages)),
+            None => (summary, None),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 
-use super::Annotator;
 use super::process::Process;
+use super::work::Work;
 use crate::input::{Input, MAX_RECORD};
 use crate::{AnnotateError, LogFormat, Summary};
 
@@ -11,9 +11,9 @@ use crate::{AnnotateError, LogFormat, Summary};
 pub(super) const TEXT: u64 = 8 << 10;
 
 /// Reads an input, annotates its blocks and writes the rows.
-pub(super) struct Run<'r> {
-    annotator: &'r Annotator,
-    pub(super) process: Process<'r>,
+pub(super) struct Run<'r, W: Work> {
+    work: &'r W,
+    pub(super) process: Process<'r, W>,
     /// The number of bytes after which several threads may process the rest; `None` if they may not.
     parts_from: Option<u64>,
     /// The length of the byte order mark, which precedes the first row.
@@ -31,13 +31,10 @@ pub(super) enum Progressed {
     Begun,
 }
 
-impl<'r> Run<'r> {
-    pub(super) fn new(
-        annotator: &'r Annotator,
-        parts_from: Option<u64>,
-    ) -> Result<Self, AnnotateError> {
-        let process = Process::new(annotator)?;
-        Ok(Self { annotator, process, parts_from, mark: 0, bytes_written: 0, out: Vec::new() })
+impl<'r, W: Work> Run<'r, W> {
+    pub(super) fn new(work: &'r W, parts_from: Option<u64>) -> Result<Self, AnnotateError> {
+        let process = Process::new(work)?;
+        Ok(Self { work, process, parts_from, mark: 0, bytes_written: 0, out: Vec::new() })
     }
 
     /// Reads to the end, or to a point from which several threads may continue.
@@ -47,7 +44,7 @@ impl<'r> Run<'r> {
         output: &mut impl Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Progressed, AnnotateError> {
-        if self.annotator.format != LogFormat::Pcap {
+        if self.work.format() != LogFormat::Pcap {
             let mark = input.mark().map_err(AnnotateError::Read)?;
             self.mark = mark.len() as u64;
             self.out.extend_from_slice(mark);
@@ -111,7 +108,7 @@ impl<'r> Run<'r> {
     /// The position of the first zero byte in `data`, if it is among the first [`TEXT`] bytes of a text input.
     fn zero(&self, data: &[u8]) -> Option<usize> {
         let left = TEXT.saturating_sub(self.bytes_read());
-        if self.annotator.format == LogFormat::Pcap || left == 0 {
+        if self.work.format() == LogFormat::Pcap || left == 0 {
             return None;
         }
         memchr::memchr(0, &data[..data.len().min(left as usize)])
@@ -125,9 +122,10 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// The summary so far.
-    pub(super) fn finish(self) -> Summary {
+    /// The summary so far, and the stages with their counts.
+    pub(super) fn finish(self) -> (Summary, Option<W::Stages<'r>>) {
         let (bytes_read, bytes_written) = (self.bytes_read(), self.bytes_written);
-        Summary { bytes_read, bytes_written, ..self.process.summary() }
+        let (summary, stages) = self.process.finish();
+        (Summary { bytes_read, bytes_written, ..summary }, stages)
     }
 }

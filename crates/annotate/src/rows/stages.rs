@@ -4,17 +4,20 @@ use fibula_fib::Dates;
 
 use super::Annotator;
 use super::emit::Emitter;
+use super::work::Stage;
 use crate::Summary;
 use crate::added::Added;
 use crate::block::Block;
+use crate::fault::Fault;
 use crate::formats::LogDecoder;
 use crate::pipeline::answers::{Answers, Numbers};
 use crate::pipeline::counts::{Counts, Tally};
 use crate::pipeline::hits::Hits;
+use crate::pipeline::keys::Cells;
 use crate::pipeline::lookup::{LookUp, Scratch, Wanted};
 
 /// Looks up, counts and writes blocks whose address columns are known.
-pub(super) struct Stages<'r> {
+pub(crate) struct Stages<'r> {
     annotator: &'r Annotator,
     /// The names of the address columns.
     names: Vec<String>,
@@ -51,9 +54,15 @@ impl<'r> Stages<'r> {
             emitter: Emitter::new(table, additions, names, decoder.style(), options),
         }
     }
+}
 
-    /// Appends the annotated rows of a block. They are in `data`, or in the block's text.
-    pub(super) fn block(&mut self, block: &mut Block, data: Option<&[u8]>, out: &mut Vec<u8>) {
+impl Stage<Cells> for Stages<'_> {
+    fn block(
+        &mut self,
+        block: &mut Block,
+        data: Option<&[u8]>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
         let Self { answers, names, .. } = self;
         let slots = names.len();
         if let Some(clock) = &block.clock {
@@ -71,17 +80,16 @@ impl<'r> Stages<'r> {
             hits.routes(answers.routes.iter().skip(slot).step_by(slots).copied());
         }
         self.emitter.block(data.unwrap_or(&block.text), block, answers, out);
+        Ok(())
     }
 
-    /// Adds the counts of `other`.
-    pub(super) fn merge(&mut self, other: &Self) {
+    fn merge(&mut self, other: &Self) {
         self.tally.counts.add(&other.tally.counts);
         self.hits.iter_mut().zip(&other.hits).for_each(|(ours, theirs)| ours.merge(theirs));
         self.emitter.merge(&other.emitter);
     }
 
-    /// Adds the counts to a summary that has the decoder's counts.
-    pub(super) fn complete(&self, summary: Summary) -> Summary {
+    fn complete(&self, summary: Summary) -> Summary {
         let Annotator { table, additions, options, .. } = self.annotator;
         let top = self.hits.iter().zip(&self.names);
         let top = top.flat_map(|(hits, name)| hits.top(&**table, additions, name, options.top));

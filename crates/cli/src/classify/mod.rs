@@ -12,6 +12,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
+use fibula_annotate::RuleCounts;
 use fibula_classify::text::{RuleFileProblem, RuleFormat, RuleOptions, RuleText, read_file};
 use fibula_classify::{Action, Batch, Classifier, ClassifierOptions, Flow, Rule, RuleId};
 
@@ -39,9 +40,10 @@ Other formats of rules: filters of ClassBench, the output of iptables-save and n
 (one chain of it), prefix lists. A text with something that rules cannot express is refused, with
 its line. docs/classify.md has the whole syntax.
 
-Packets: a capture (pcap, pcapng), or CSV or Parquet with the columns src, dst, protocol, src_port
-and dst_port, in any order among other columns. In Parquet, addresses are text, bytes, or numbers
-for IPv4. Each row of the output has the line of the rule in its file, its action and its label.
+Packets: a capture (pcap, pcapng), or CSV, TSV, JSON or Parquet with the columns src, dst, protocol,
+src_port and dst_port, in any order among other columns. In Parquet, addresses are text, bytes, or
+numbers for IPv4. Each row of the output has the line of the rule in its file, its action and its
+label. Rows are read as `fibula annotate` reads them, with the same quotes and delimiters.
 
 Exit codes: 0 success; 1 no rule matches (with --explain); 2 wrong usage, or an I/O error.";
 
@@ -52,7 +54,7 @@ pub struct Args {
     /// The rules; - for standard input
     #[arg(value_name = "RULES")]
     rules: PathBuf,
-    /// The packets: a capture, CSV or Parquet; - for standard input
+    /// The packets: a capture, CSV, TSV, JSON or Parquet; - for standard input
     #[arg(value_name = "CAPTURE|FLOWS", required_unless_present = "explain")]
     packets: Option<PathBuf>,
     /// Format of the rules: rules, classbench, iptables, nftables, prefixes (default: by the content)
@@ -80,6 +82,12 @@ pub struct Args {
     /// Maximum number of megaflows in the cache
     #[arg(long, value_name = "N", default_value_t = ClassifierOptions::default().megaflows)]
     megaflows: usize,
+    /// Stop at the first damaged place of a capture, and at the first row that does not fit the first, instead of counting them
+    #[arg(long)]
+    strict: bool,
+    /// Number of threads for csv, tsv and json. The output does not depend on it (default: one for each core)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// Print nothing on standard error
     #[arg(long, short)]
     quiet: bool,
@@ -138,6 +146,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         collects: false,
         collected: Vec::new(),
         spent: Duration::ZERO,
+        strict: args.strict,
+        threads: args.threads,
+        rows_counted: None,
     };
     let path = args.packets.as_deref().unwrap_or(std::path::Path::new("-"));
     let to_parquet = args.output.extension().is_some_and(|end| end == "parquet") && !counts_only;
@@ -155,7 +166,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         let what = "no columns of ports: the packets are taken as packets without";
         note(format_args!("{}: {what}", path.display()));
     }
-    let report = report::Report { hits: &hits, said: &said, name: path };
+    let report = report::Report { counts: hits.counts(), hits: &hits, said: &said, name: path };
     match (counts_only, args.json) {
         (true, true) => report.json(&args.output)?,
         (true, false) => report.table(&args.output)?,
@@ -202,9 +213,35 @@ struct Hits {
     collected: Vec<Option<RuleId>>,
     /// Time spent classifying, without reading and writing.
     spent: Duration,
+    /// Whether damage is an error.
+    strict: bool,
+    threads: Option<u16>,
+    /// The counts of rows that were classified elsewhere, on several threads.
+    rows_counted: Option<RuleCounts>,
 }
 
 impl Hits {
+    /// The packets by rule, and the counts of the cache.
+    fn counts(&self) -> RuleCounts {
+        if let Some(counts) = &self.rows_counted {
+            return counts.clone();
+        }
+        let classifier = &self.classifier;
+        let cache = classifier.counts();
+        let mut counts = RuleCounts::default();
+        for (id, _) in classifier.rules().iter() {
+            let at = id.0 as usize;
+            counts.packets.resize(counts.packets.len().max(at + 1), 0);
+            counts.packets[at] = classifier.packets(Some(id));
+        }
+        counts.unmatched = classifier.packets(None);
+        (counts.slow_path, counts.evicted) = (cache.misses, cache.evicted);
+        counts.megaflows = classifier.megaflows().count();
+        counts.masks = classifier.subtables();
+        counts.spent = self.spent;
+        counts
+    }
+
     /// Writes a line unchanged.
     fn line(&mut self, line: &[u8]) -> Result<(), Failure> {
         if let Some(out) = &mut self.out {

@@ -1,14 +1,16 @@
-//! Reads packets from captures and CSV. Parquet is read in its own module.
+//! Reads packets from captures and rows. Parquet is read in its own module.
 
 use std::io::{BufRead, Read, Write as _};
 use std::path::Path;
 
-use fibula_annotate::ParquetRows;
+use fibula_annotate::{
+    AnnotateError, AnnotateOptions, FlowChoice, LogFormat, ParquetRows, RuleAnnotator,
+};
 use fibula_capture::{Container, Step};
 use fibula_classify::{Field, Flow};
 use fibula_packet::{Frame, LinkType};
 
-use super::{COLUMNS, Hits, five};
+use super::{COLUMNS, Hits};
 use crate::failure::Failure;
 
 /// Counts of packets and damage, for the summary.
@@ -46,7 +48,14 @@ pub fn each(path: &Path, hits: &mut Hits, parquet: Option<&Path>) -> Result<Said
     }
     match Container::recognise(head) {
         Some(container) => capture(path, data, container, hits),
-        None => rows(path, data, hits),
+        None => {
+            let named = LogFormat::from_path(path).filter(|format| *format != LogFormat::List);
+            let format = match named.unwrap_or_else(|| LogFormat::guess(head)) {
+                format @ (LogFormat::Tsv | LogFormat::JsonLines) => format,
+                _ => LogFormat::Csv,
+            };
+            rows(path, format, data, hits)
+        }
     }
 }
 
@@ -59,6 +68,15 @@ fn capture(
     hits.line(format!("packet,{COLUMNS_OF_FLOWS},{COLUMNS}\n").as_bytes())?;
     let (mut said, mut number, mut offset) = (Said::default(), 0u64, 0u64);
     let (mut buffer, mut start, mut first, mut ended) = (Vec::new(), 0, true, false);
+    let strict = hits.strict;
+    let damage = |said: &mut Said, at, what: &str| {
+        said.damage(at, what);
+        match strict {
+            true => Err(Failure::new(format_args!("{}: byte {at}: {what}", path.display()))
+                .hint("without --strict it is counted and the rest goes on")),
+            false => Ok(()),
+        }
+    };
     loop {
         match container.next(&buffer[start..], first) {
             Step::Packet(len, packet) => {
@@ -73,16 +91,16 @@ fn capture(
             }
             Step::Skip(len) => start += len,
             Step::Damaged(len, what) => {
-                said.damage(offset + start as u64, what);
+                damage(&mut said, offset + start as u64, what)?;
                 start += len;
             }
             Step::Lost(what) => {
-                said.damage(offset + start as u64, what);
+                damage(&mut said, offset + start as u64, what)?;
                 return Ok(said);
             }
             Step::Incomplete if ended => {
                 if start < buffer.len() {
-                    said.damage(offset + start as u64, "the capture ends within a packet");
+                    damage(&mut said, offset + start as u64, "the capture ends within a packet")?;
                 }
                 return Ok(said);
             }
@@ -102,7 +120,7 @@ fn capture(
         first = false;
         if start > buffer.len() {
             // The capture ends inside a block that is skipped.
-            said.damage(offset + buffer.len() as u64, "the capture ends within a block");
+            damage(&mut said, offset + buffer.len() as u64, "the capture ends within a block")?;
             return Ok(said);
         }
     }
@@ -147,112 +165,59 @@ pub(super) fn write_flow(row: &mut Vec<u8>, number: u64, flow: &Flow) {
     };
 }
 
-/// The accepted column names.
-const NAMES: [&[&str]; 5] = [
-    &["src", "src_ip", "source", "source_ip", "saddr", "srcaddr", "id.orig_h"],
-    &["dst", "dst_ip", "destination", "destination_ip", "daddr", "dstaddr", "id.resp_h"],
-    &["protocol", "proto", "ip_proto"],
-    &["src_port", "source_port", "sport", "srcport", "sp", "spt", "id.orig_p"],
-    &["dst_port", "destination_port", "dport", "dstport", "dp", "dpt", "id.resp_p"],
-];
-
-/// Classifies rows of CSV, whose first row has the column names.
-fn rows(path: &Path, mut data: impl BufRead, hits: &mut Hits) -> Result<Said, Failure> {
-    let wrong = |line: u64, what: &str| {
-        Failure::new(format_args!("{}: line {line}: {what}", path.display()))
-    };
-    let (mut line, mut number, mut places) = (Vec::new(), 0u64, None);
-    loop {
-        line.clear();
-        let read = data
-            .by_ref()
-            .take(1 << 20)
-            .read_until(b'\n', &mut line)
-            .map_err(|error| Failure::io(path.display(), &error))?;
-        if read == 0 {
-            break;
-        }
-        number += 1;
-        while line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
-            line.pop();
-        }
-        let text = std::str::from_utf8(&line).map_err(|_| wrong(number, "not UTF-8"))?;
-        if text.is_empty() {
-            continue;
-        }
-        let Some(places) = &places else {
-            let cells = cells(text.strip_prefix('\u{feff}').unwrap_or(text));
-            places = Some(columns(&cells).map_err(|what| {
-                wrong(number, &what)
-                    .hint("a capture is pcap or pcapng; CSV begins with the columns' names")
-            })?);
-            if hits.out.is_some() {
-                unclassified(&cells).map_err(|what| wrong(number, &what))?;
+/// Classifies rows of CSV, TSV or JSON as `annotate` reads them.
+fn rows(
+    path: &Path,
+    format: LogFormat,
+    data: impl BufRead,
+    hits: &mut Hits,
+) -> Result<Said, Failure> {
+    let failed = |error: AnnotateError| {
+        let failure = Failure::new(format_args!("{}: {error}", path.display()));
+        match error {
+            AnnotateError::Write(error) => Failure::io("the output", &error),
+            AnnotateError::Row { line: 1, .. } => {
+                failure.hint("a capture is pcap or pcapng; CSV begins with the columns' names")
             }
-            hits.line(&[&line, b",".as_slice(), COLUMNS.as_bytes(), b"\n"].concat())?;
-            continue;
-        };
-        let cells = cells(text);
-        let cell = |place: &Option<usize>| {
-            place.map_or(Some(""), |at| Some(cells.get(at)?.trim_matches('"')))
-        };
-        let all = [&places[0], &places[1], &places[2], &places[3], &places[4]].map(cell);
-        let [Some(src), Some(dst), Some(protocol), Some(from), Some(to)] = all else {
-            return Err(wrong(number, "the row has fewer columns than the first"));
-        };
-        let flow =
-            five::flow([src, dst, protocol, from, to]).map_err(|what| wrong(number, &what))?;
-        hits.packet(&flow, 0, |row| row.extend_from_slice(&line))?;
-    }
-    let Some(places) = places else {
-        return Err(Failure::new(format_args!("{}: the file is empty", path.display())));
+            AnnotateError::Record { .. } => {
+                failure.hint("without --strict it is counted and the rest goes on")
+            }
+            _ => failure,
+        }
     };
-    Ok(Said { without_ports: places[3].is_none(), ..Said::default() })
+    let mut options = AnnotateOptions::default();
+    options.strict = hits.strict;
+    options.threads = hits.threads.map_or(options.threads, usize::from);
+    let classifier = hits.classifier.clone();
+    let writes = hits.out.is_some();
+    let annotator = RuleAnnotator::new(classifier, format, &options, writes).map_err(failed)?;
+    let classified = match &mut hits.out {
+        Some(out) => annotator.annotate(data, out, &mut |_| {}),
+        None => annotator.annotate(data, std::io::sink(), &mut |_| {}),
+    };
+    let (summary, counts) = classified.map_err(failed)?;
+    if summary.output_closed {
+        return Err(Failure::output_closed());
+    }
+    if summary.rows == 0 && (summary.bytes_read == 0 || summary.columns.is_empty()) {
+        return Err(Failure::new(format_args!("{}: the file is empty", path.display())));
+    }
+    hits.rows_counted = Some(counts);
+    Ok(Said {
+        damaged: summary.damaged,
+        first_damage: summary.first_damaged,
+        without_ports: summary.columns.len() == 3,
+        ..Said::default()
+    })
 }
 
 /// The positions of the five columns. The ports may be missing.
 pub(super) fn columns(names: &[&str]) -> Result<[Option<usize>; 5], String> {
-    let place = |known: &&[&str]| {
-        names.iter().position(|name| {
-            known.iter().any(|known| known.eq_ignore_ascii_case(name.trim().trim_matches('"')))
-        })
-    };
-    let places = [0, 1, 2, 3, 4].map(|at| place(&NAMES[at]));
-    for (place, known) in places.iter().zip(NAMES).take(3) {
-        if place.is_none() {
-            return Err(format!("no column is called {}", known[0]));
-        }
-    }
-    if places[3].is_some() != places[4].is_some() {
-        return Err("one column of ports is there, the other is missing".to_owned());
-    }
-    Ok(places)
+    let found = FlowChoice { adds: false }.of_names(names)?;
+    Ok([0, 1, 2, 3, 4].map(|at| found.get(at).copied()))
 }
 
 /// The input has none of the columns that are added.
 pub(super) fn unclassified(names: &[&str]) -> Result<(), String> {
-    let taken = |added: &&str| names.iter().any(|name| name.trim_matches('"') == *added);
-    match COLUMNS.split(',').find(taken) {
-        Some(added) => {
-            Err(format!("the input already has a column {added}: was it classified before?"))
-        }
-        None => Ok(()),
-    }
-}
-
-/// The cells of a row, still quoted.
-fn cells(line: &str) -> Vec<&str> {
-    let (mut cells, mut start, mut quoted) = (Vec::new(), 0, false);
-    for (at, byte) in line.bytes().enumerate() {
-        match byte {
-            b'"' => quoted = !quoted,
-            b',' if !quoted => {
-                cells.push(&line[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    cells.push(&line[start..]);
-    cells
+    FlowChoice { adds: true }.of_names(names).map(drop)
 }

@@ -67,9 +67,10 @@ pub fn rows(path: &Path, hits: &mut Hits, to: Option<&Path>) -> Result<Said, Fai
     let mut writer = to.map(|to| Added::create(to, &schema)).transpose()?;
     let mut number = 0u64;
     let done = file.each(&places, ROWS, |batch| {
+        let five = five(batch, &columns);
         for row in 0..batch.num_rows() {
             number += 1;
-            let flow = flow(batch, &columns, row).map_err(|(column, what)| {
+            let flow = flow(&five, row).map_err(|(column, what)| {
                 failed(&format_args!("row {number}, column {column}: {what}"))
             })?;
             hits.packet(&flow, 0, |text| write_flow(text, number, &flow))?;
@@ -90,13 +91,44 @@ pub fn rows(path: &Path, hits: &mut Hits, to: Option<&Path>) -> Result<Said, Fai
     Ok(said)
 }
 
-/// The columns of the five fields: name, and position in the batch.
-type Five<'a> = [Option<(&'a str, usize)>; 5];
+/// A column of a batch. The keys of a dictionary are read once, not for each cell.
+struct Column<'a> {
+    name: &'a str,
+    array: &'a dyn Array,
+    /// The values of a dictionary, and for each row the place of its value.
+    dictionary: Option<(&'a dyn Array, Vec<usize>)>,
+}
 
-fn flow<'a>(batch: &RecordBatch, five: &Five<'a>, row: usize) -> Result<Flow, (&'a str, String)> {
-    let [src, dst, proto, from, to] = five.map(|column| {
-        column.map(|(name, at)| Cell { name, array: batch.column(at).as_ref(), row })
-    });
+impl<'a> Column<'a> {
+    fn cell(&self, row: usize) -> Cell<'a, 'a> {
+        match &self.dictionary {
+            Some((values, keys)) if !self.array.is_null(row) => {
+                Cell { name: self.name, array: *values, row: keys[row] }
+            }
+            _ => Cell { name: self.name, array: self.array, row },
+        }
+    }
+}
+
+/// The columns of the five fields.
+type Five<'a> = [Option<Column<'a>>; 5];
+
+/// The columns of a batch, by name and position.
+fn five<'a>(batch: &'a RecordBatch, columns: &[Option<(&'a str, usize)>; 5]) -> Five<'a> {
+    columns.map(|column| {
+        column.map(|(name, at)| {
+            let array = batch.column(at).as_ref();
+            let dictionary = array.as_any_dictionary_opt();
+            let dictionary = dictionary
+                .map(|dictionary| (dictionary.values().as_ref(), dictionary.normalized_keys()));
+            Column { name, array, dictionary }
+        })
+    })
+}
+
+fn flow<'a>(five: &Five<'a>, row: usize) -> Result<Flow, (&'a str, String)> {
+    let [src, dst, proto, from, to] =
+        [0, 1, 2, 3, 4].map(|at| five[at].as_ref().map(|c| c.cell(row)));
     let missing = || ("", "a column is missing".to_owned());
     let (src, dst) = (src.ok_or_else(missing)?, dst.ok_or_else(missing)?);
     let proto = proto.ok_or_else(missing)?;
@@ -145,11 +177,6 @@ impl<'a, 'b> Cell<'a, 'b> {
             DataType::Utf8 => Some(array.as_string::<i32>().value(row)),
             DataType::LargeUtf8 => Some(array.as_string::<i64>().value(row)),
             DataType::Utf8View => Some(array.as_string_view().value(row)),
-            DataType::Dictionary(..) => {
-                let dictionary = array.as_any_dictionary();
-                let row = *dictionary.normalized_keys().get(row)?;
-                Cell { array: dictionary.values().as_ref(), row, ..self }.text()
-            }
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use fibula_annotate::RuleCounts;
 use fibula_classify::{Rule, RuleId};
 use fibula_core::grouped;
 use serde::Serialize;
@@ -15,7 +16,9 @@ use crate::progress::{ms, note};
 
 /// The results of a run.
 pub struct Report<'a> {
-    /// The packets and the classifier.
+    /// The packets by rule.
+    pub counts: RuleCounts,
+    /// The rules, and the bytes by rule.
     pub hits: &'a Hits,
     /// Counts of packets and damage.
     pub said: &'a Said,
@@ -53,11 +56,15 @@ struct JsonRule<'a> {
 }
 
 impl Report<'_> {
+    fn packets(&self) -> u64 {
+        self.counts.packets.iter().sum::<u64>() + self.counts.unmatched
+    }
+
     /// The rules that were hit, with packets and bytes, in the order of the file.
     fn rules(&self) -> impl Iterator<Item = (&Rule, u64, u64)> {
         let hits = self.hits;
         let counted = move |(id, rule): (RuleId, _)| {
-            let packets = hits.classifier.packets(Some(id));
+            let packets = self.counts.packets.get(id.0 as usize).copied().unwrap_or(0);
             let bytes = hits.bytes.get(id.0 as usize).copied().unwrap_or(0);
             (packets > 0).then_some((rule, packets, bytes))
         };
@@ -66,23 +73,21 @@ impl Report<'_> {
 
     /// The counts as JSON.
     pub fn json(&self, output: &Path) -> Result<(), Failure> {
-        let classifier = &self.hits.classifier;
-        let counts = classifier.counts();
+        let counts = &self.counts;
         let rule = |(rule, packets, bytes): (_, _, _)| {
             let rule: &Rule = rule;
             let (line, label) = (rule.line, rule.label.as_deref());
             let (text, action) = (rule.to_string(), rule.action.to_string());
             JsonRule { line, rule: text, action, label, packets, bytes }
         };
-        let unmatched =
-            Counted { packets: classifier.packets(None), bytes: self.hits.unmatched_bytes };
+        let unmatched = Counted { packets: counts.unmatched, bytes: self.hits.unmatched_bytes };
         let json = Json {
-            packets: counts.packets,
+            packets: self.packets(),
             unmatched,
             rules: self.rules().map(rule).collect(),
-            slow_path: counts.misses,
-            megaflows: classifier.megaflows().count(),
-            masks: classifier.subtables(),
+            slow_path: counts.slow_path,
+            megaflows: counts.megaflows,
+            masks: counts.masks,
             evicted: counts.evicted,
             unknown_links: self.said.unknown_links,
             damaged: self.said.damaged,
@@ -100,7 +105,7 @@ impl Report<'_> {
             let line = rule.line.to_string();
             grid.row([grouped(packets), grouped(bytes), line, rule.to_string()]);
         }
-        let unmatched = self.hits.classifier.packets(None);
+        let unmatched = self.counts.unmatched;
         if unmatched > 0 {
             let bytes = grouped(self.hits.unmatched_bytes);
             grid.row([grouped(unmatched), bytes, String::new(), "no rule".to_owned()]);
@@ -114,22 +119,21 @@ impl Report<'_> {
 
     /// Prints the summary of all packets on standard error.
     pub fn note(&self) {
-        let (classifier, name) = (&self.hits.classifier, self.name.display());
-        let counts = classifier.counts();
-        let rate = counts.packets as f64 / self.hits.spent.as_secs_f64().max(1e-9);
+        let (counts, name) = (&self.counts, self.name.display());
+        let rate = self.packets() as f64 / counts.spent.as_secs_f64().max(1e-9);
         note(format_args!(
             "{name}: {} packets, {} of them without a rule; {} rules were hit, of {}",
-            grouped(counts.packets),
-            grouped(classifier.packets(None)),
+            grouped(self.packets()),
+            grouped(counts.unmatched),
             grouped(self.rules().count() as u64),
-            grouped(classifier.rules().len() as u64),
+            grouped(self.hits.classifier.rules().len() as u64),
         ));
         note(format_args!(
             "{} packets took the slow path; {} megaflows of {} masks; classified in {} ({} packets/s)",
-            grouped(counts.misses),
-            grouped(classifier.megaflows().count() as u64),
-            grouped(classifier.subtables() as u64),
-            ms(self.hits.spent),
+            grouped(counts.slow_path),
+            grouped(counts.megaflows as u64),
+            grouped(counts.masks as u64),
+            ms(counts.spent),
             grouped(rate as u64),
         ));
         if self.said.unknown_links > 0 {

@@ -7,6 +7,7 @@ use crate::address::Address;
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
 use crate::formats::{SAMPLE_BYTES, SAMPLE_ROWS};
+use crate::pipeline::keys::KeySink;
 use crate::{AnnotateError, Column, Header};
 
 /// The first record, with the text of all fields.
@@ -17,11 +18,11 @@ struct Fields {
 
 impl Csv {
     /// Reads the beginning of the input. Returns the offset of the next record, or `None` if more input is needed.
-    pub(super) fn begin(
+    pub(super) fn begin<K: KeySink>(
         &mut self,
         data: &[u8],
         end: bool,
-        block: &mut Block,
+        block: &mut Block<K>,
     ) -> Result<Option<usize>, Fault> {
         // Skip empty lines before the first row.
         let start = data.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(data.len());
@@ -39,7 +40,10 @@ impl Csv {
             Header::Detect => !self.holds_address(&first),
         };
         let names = header.then_some(&first.text[..]);
-        let fields = if !self.columns.is_empty() {
+        let fields = if let Some(choice) = self.flows {
+            let chosen = choice.of_names(&first.text);
+            chosen.map_err(|what| Fault::Row { at: start, what })?
+        } else if !self.columns.is_empty() {
             self.resolve(self.columns.iter(), &first, names)?
         } else {
             let body = if header { start + first.record.next } else { start };

@@ -8,9 +8,11 @@ use self::plain::{Located, Plain, cut};
 use self::scan::{Dialect, Record, record, unquoted, unquoted_place};
 use fibula_simd::parse_v4_at;
 
-use super::{LogDecoder, Style};
+use super::{Decode, LogDecoder, Style};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
+use crate::pipeline::keys::KeySink;
+use crate::rules::FlowChoice;
 use crate::{AnnotateError, AnnotateOptions, Column, Header, LogFormat};
 
 /// The error of a record that has an open quote at the end of the input.
@@ -33,6 +35,8 @@ pub(crate) struct Csv {
     integers: bool,
     /// The suffixes of the added columns, to check whether their names are taken.
     add: Vec<String>,
+    /// Chooses the columns by the fields of flows.
+    flows: Option<FlowChoice>,
     layout: Option<Layout>,
     names: Vec<String>,
     /// For each slot, the range of its field in a record.
@@ -101,15 +105,26 @@ impl Csv {
             strict: options.strict,
             integers: options.integers,
             add,
+            flows: None,
             layout: None,
             names: Vec::new(),
             found: Vec::new(),
         })
     }
+
+    /// A decoder of the fields of flows, whose columns have names.
+    pub(crate) fn of_flows(
+        format: LogFormat,
+        options: &AnnotateOptions,
+        choice: FlowChoice,
+    ) -> Result<Self, AnnotateError> {
+        let csv = Self::new(format, options, Vec::new())?;
+        Ok(Self { flows: Some(choice), header: Header::Present, ..csv })
+    }
 }
 
-impl LogDecoder for Csv {
-    fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
+impl<K: KeySink + 'static> Decode<K> for Csv {
+    fn decode(&mut self, data: &[u8], end: bool, block: &mut Block<K>) -> Result<usize, Fault> {
         let mut start = 0;
         if self.layout.is_none() {
             match self.begin(data, end, block)? {
@@ -196,16 +211,18 @@ impl LogDecoder for Csv {
         Ok(start)
     }
 
+    fn fork(&self) -> Option<Box<dyn Decode<K>>> {
+        self.layout.is_some().then(|| Box::new(self.clone()) as _)
+    }
+}
+
+impl LogDecoder for Csv {
     fn names(&self) -> &[String] {
         &self.names
     }
 
     fn style(&self) -> Style {
         Style::Fields(self.dialect)
-    }
-
-    fn fork(&self) -> Option<Box<dyn LogDecoder>> {
-        self.layout.is_some().then(|| Box::new(self.clone()) as _)
     }
 
     fn cut(&self, data: &[u8]) -> usize {
@@ -323,7 +340,7 @@ mod tests {
             let mut whole = csv(&["1"], Header::Detect);
             let Ok(expected) = decode(&mut whole, &text) else { return Ok(()) };
             let mut parts = csv(&["1"], Header::Detect);
-            let mut block = Block::default();
+            let mut block: Block = Block::default();
             let data = text.as_bytes();
             let used = parts.decode(&data[..cut.min(data.len())], false, &mut block).unwrap();
             parts.decode(&data[used..], true, &mut block).unwrap();

@@ -13,10 +13,12 @@ use std::net::IpAddr;
 use self::between::Between;
 use self::find::{Found, Names, Place, find};
 use self::shape::Shape as Before;
-use super::{LogDecoder, SAMPLE_BYTES, Style, last_line_end, line_end, set};
+use super::{Decode, LogDecoder, SAMPLE_BYTES, Style, last_line_end, line_end, set};
 use crate::added::{added_name, first_twice};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
+use crate::pipeline::keys::KeySink;
+use crate::rules::FlowChoice;
 use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
 /// Decoder of JSON: one object on each line, objects in an array, or objects of several lines each.
@@ -42,6 +44,8 @@ pub(crate) struct JsonLines {
     between: Between,
     /// Whether the decoder is within something that is not an object.
     stray: bool,
+    /// Chooses the columns by the fields of flows, from the first object.
+    flows: Option<FlowChoice>,
 }
 
 /// How objects follow each other.
@@ -86,7 +90,49 @@ impl JsonLines {
             any: Arc::default(),
             between: Between::default(),
             stray: false,
+            flows: None,
         })
+    }
+
+    /// A decoder of the fields of flows. The first object shows what they are called.
+    pub(crate) fn of_flows(options: &AnnotateOptions, choice: FlowChoice) -> Self {
+        let mut decoder = Self {
+            addresses: 0,
+            present: Arc::new([]),
+            names: Arc::new(Names { columns: Vec::new(), added: Vec::new() }),
+            strict: options.strict,
+            shape: None,
+            found: Vec::new(),
+            before: Before::default(),
+            any: Arc::default(),
+            between: Between::default(),
+            stray: false,
+            flows: Some(choice),
+        };
+        decoder.call(choice.all_names(), choice.added());
+        decoder
+    }
+
+    fn call(&mut self, columns: Vec<String>, added: Vec<String>) {
+        self.addresses = columns.len();
+        self.present = columns.iter().map(|_| AtomicBool::new(false)).collect();
+        self.names = Arc::new(Names { columns, added });
+        self.before = Before::default();
+    }
+
+    /// Chooses the columns by the members of an object.
+    fn choose(&mut self, text: &[u8], choice: FlowChoice) -> Result<(), String> {
+        let mut before = Before::default();
+        if find(text, text.len(), &self.names, &mut self.found, &mut before).is_err() {
+            return Ok(()); // no object: counted as one
+        }
+        let names = self.names.columns.iter().zip(&self.found);
+        let names = names.filter(|(_, found)| found.is_present());
+        let names: Vec<String> = names.map(|(name, _)| name.clone()).collect();
+        let chosen = choice.of_names(&names)?;
+        self.call(chosen.into_iter().map(|at| names[at].clone()).collect(), choice.added());
+        self.flows = None;
+        Ok(())
     }
 
     /// Detects the shape from the beginning of the input; `None` if more input is needed.
@@ -112,13 +158,16 @@ impl JsonLines {
     }
 
     /// Adds the object at `start..object_end`, whose row extends to `end`.
-    fn object(
+    fn object<K: KeySink>(
         &mut self,
         data: &[u8],
         (start, object_end, end): (usize, usize, usize),
-        block: &mut Block,
+        block: &mut Block<K>,
     ) -> Result<(), Fault> {
         let text = &data[start..object_end];
+        if let Some(choice) = self.flows {
+            self.choose(text, choice).map_err(|what| Fault::Row { at: start, what })?;
+        }
         let (rest, len) = (&data[start..], text.len());
         match find(rest, len, &self.names, &mut self.found, &mut self.before) {
             Ok(None) => {}
@@ -141,12 +190,12 @@ impl JsonLines {
     }
 
     /// Counts something that is not an object, and copies it unchanged.
-    fn stray(
+    fn stray<K: KeySink>(
         &mut self,
         start: usize,
         end: usize,
         what: impl FnOnce() -> String,
-        block: &mut Block,
+        block: &mut Block<K>,
     ) -> Result<(), Fault> {
         block.tally.rows += 1;
         block.bad_record(self.strict, || Fault::Record { at: start, what: what() })?;
@@ -155,7 +204,7 @@ impl JsonLines {
     }
 
     /// Adds the cells of an object to the block.
-    fn cells(&mut self, at: usize, block: &mut Block) -> Result<(), Fault> {
+    fn cells<K: KeySink>(&mut self, at: usize, block: &mut Block<K>) -> Result<(), Fault> {
         for (slot, found) in self.found.iter_mut().enumerate() {
             if found.is_present() {
                 set(&self.present[slot]);
@@ -184,7 +233,12 @@ impl JsonLines {
         Ok(())
     }
 
-    fn lines(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
+    fn lines<K: KeySink>(
+        &mut self,
+        data: &[u8],
+        end: bool,
+        block: &mut Block<K>,
+    ) -> Result<usize, Fault> {
         let mut start = 0;
         while !block.is_full() {
             let Some((content, next)) = line_end(&data[start..], end) else { break };
@@ -200,7 +254,12 @@ impl JsonLines {
         Ok(start)
     }
 
-    fn values(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
+    fn values<K: KeySink>(
+        &mut self,
+        data: &[u8],
+        end: bool,
+        block: &mut Block<K>,
+    ) -> Result<usize, Fault> {
         let mut start = 0;
         while !block.is_full() && start < data.len() {
             let rest = &data[start..];
@@ -257,8 +316,8 @@ impl JsonLines {
     }
 }
 
-impl LogDecoder for JsonLines {
-    fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
+impl<K: KeySink + 'static> Decode<K> for JsonLines {
+    fn decode(&mut self, data: &[u8], end: bool, block: &mut Block<K>) -> Result<usize, Fault> {
         if self.shape.is_none() {
             self.shape = self.tell(data, end);
         }
@@ -269,16 +328,18 @@ impl LogDecoder for JsonLines {
         }
     }
 
+    fn fork(&self) -> Option<Box<dyn Decode<K>>> {
+        (self.shape == Some(Shape::Lines)).then(|| Box::new(self.clone()) as _)
+    }
+}
+
+impl LogDecoder for JsonLines {
     fn names(&self) -> &[String] {
         &self.names.columns[..self.addresses]
     }
 
     fn style(&self) -> Style {
         Style::Members
-    }
-
-    fn fork(&self) -> Option<Box<dyn LogDecoder>> {
-        (self.shape == Some(Shape::Lines)).then(|| Box::new(self.clone()) as _)
     }
 
     fn cut(&self, data: &[u8]) -> usize {

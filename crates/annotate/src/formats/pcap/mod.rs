@@ -10,7 +10,7 @@ use fibula_capture::{Container, LIMIT, Packet, Step, Time};
 use self::flows::{Flows, Sum};
 use self::packet::{Protocol, flow};
 use super::csv::scan::Dialect;
-use super::{LogDecoder, Style};
+use super::{Decode, LogDecoder, Style};
 use crate::block::{Block, Kind, Row};
 use crate::fault::Fault;
 use crate::input::MAX_RECORD;
@@ -99,7 +99,7 @@ impl Pcap {
     }
 }
 
-impl LogDecoder for Pcap {
+impl Decode for Pcap {
     fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
         let used = self.packets(data, end, block)?;
         if end
@@ -110,7 +110,9 @@ impl LogDecoder for Pcap {
         }
         Ok(used)
     }
+}
 
+impl LogDecoder for Pcap {
     fn names(&self) -> &[String] {
         &self.names
     }

@@ -1,0 +1,122 @@
+//! Rules for rows: the five fields of a flow are found in columns, and the columns of the rule that it hits are added.
+//!
+//! ```text
+//!   formats::Decode      bytes -> a block: rows, and the cells of the five columns
+//!     keys               cells -> the flow of each row, or what is wrong with it
+//!     stages             flows -> rules, by a classifier for each thread; counts; the bytes of the rows
+//! ```
+
+mod choice;
+mod keys;
+mod stages;
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use fibula_classify::Classifier;
+
+pub use self::choice::FlowChoice;
+use self::keys::FlowKeys;
+use self::stages::RuleStages;
+use crate::clock::Clock;
+use crate::formats::{Decode, flow_decoder};
+use crate::rows::work::Work;
+use crate::rows::{Parting, on_threads};
+use crate::{AnnotateError, AnnotateOptions, LogFormat, Summary};
+
+/// Adds the rules of a packet filter to rows of CSV, TSV and JSON: `rule_line`, `rule_action` and `rule_label`.
+///
+/// The columns of a flow are found by their names, such as `src`, `dst`, `protocol`, `src_port` and `dst_port`, in any
+/// order among others. Rows keep their bytes and their order.
+pub struct RuleAnnotator {
+    classifier: Classifier,
+    format: LogFormat,
+    options: AnnotateOptions,
+    choice: FlowChoice,
+    parting: Parting,
+}
+
+/// Rows by rule, and counts of the classifiers' caches, of all threads together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuleCounts {
+    /// Rows by the number of their rule.
+    pub packets: Vec<u64>,
+    /// Rows without a rule.
+    pub unmatched: u64,
+    /// Rows that the slow path classified.
+    pub slow_path: u64,
+    /// Megaflows in the caches.
+    pub megaflows: usize,
+    /// Masks of the cache that has most.
+    pub masks: usize,
+    /// Megaflows that others displaced.
+    pub evicted: u64,
+    /// Time spent classifying, by the thread that spent most.
+    pub spent: Duration,
+}
+
+impl RuleAnnotator {
+    /// Prepares inputs in this format. Of the options, `delimiter`, `quote`, `strict` and `threads` are used. With
+    /// `writes`, the rows are written; otherwise they are only counted.
+    ///
+    /// # Errors
+    /// If the format has no rows with fields, or options contradict each other.
+    pub fn new(
+        classifier: Classifier,
+        format: LogFormat,
+        options: &AnnotateOptions,
+        writes: bool,
+    ) -> Result<Self, AnnotateError> {
+        let (options, parting) = (options.clone(), Parting::default());
+        let annotator =
+            Self { classifier, format, options, choice: FlowChoice { adds: writes }, parting };
+        annotator.decoder()?;
+        Ok(annotator)
+    }
+
+    /// Reads `input` to its end and writes every row, in order, with the columns of its rule. Output, summary and the
+    /// first error do not depend on the number of threads.
+    ///
+    /// # Errors
+    /// If reading or writing fails, at the first row whose fields are no flow, and with [`AnnotateOptions::strict`] at
+    /// the first damaged record. Without it, damaged records are counted.
+    pub fn annotate(
+        &self,
+        input: impl Read,
+        mut output: impl Write + Send,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(Summary, RuleCounts), AnnotateError> {
+        let (summary, stages) = on_threads(self, input, &mut output, progress)?;
+        Ok((summary, stages.map_or_else(RuleCounts::default, |stages| stages.counts())))
+    }
+}
+
+impl Work for RuleAnnotator {
+    type Keys = FlowKeys;
+    type Stages<'w> = RuleStages;
+
+    fn format(&self) -> LogFormat {
+        self.format
+    }
+
+    fn options(&self) -> &AnnotateOptions {
+        &self.options
+    }
+
+    fn parting(&self) -> Parting {
+        self.parting
+    }
+
+    fn decoder(&self) -> Result<Box<dyn Decode<FlowKeys>>, AnnotateError> {
+        flow_decoder(self.format, &self.options, self.choice)
+    }
+
+    fn clock(&self) -> Result<Option<Clock>, AnnotateError> {
+        Ok(None)
+    }
+
+    fn stages<'w>(&'w self, decoder: &dyn Decode<FlowKeys>) -> RuleStages {
+        RuleStages::new(self.classifier.clone(), decoder.style(), self.choice.adds)
+    }
+}
