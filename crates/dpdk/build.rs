@@ -14,21 +14,16 @@ mod dpdk {
 
     /// What the shim calls by name. The devices' drivers are loaded by DPDK itself.
     const LIBRARIES: &[&str] = &["rte_eal", "rte_mempool", "rte_mbuf", "rte_ethdev", "rte_kvargs"];
-    const RIVAL: &[&str] = &["rte_lpm", "rte_fib", "rte_rib", "rte_rcu"];
 
     pub fn build() {
         for name in ["PKG_CONFIG_PATH", "LIBCLANG_PATH", "FIBULA_DPDK_CPU"] {
             println!("cargo::rerun-if-env-changed={name}");
         }
-        let rival = cfg!(feature = "rival");
         let mut code = cc::Build::new();
         code.file("shim/shim.c").include("shim").opt_level(3).std("gnu11");
         code.force_frame_pointer(false);
         // Found by an offset, not by a call: a driver gives back packets one at a time.
         code.flag("-ftls-model=initial-exec");
-        if rival {
-            code.file("shim/rival.c");
-        }
         for flag in pkg_config("--cflags") {
             match flag.strip_prefix("-I") {
                 // Warnings in DPDK's headers are not ours.
@@ -44,10 +39,10 @@ mod dpdk {
         for folder in pkg_config("--libs-only-L") {
             println!("cargo::rustc-link-search=native={}", folder.trim_start_matches("-L"));
         }
-        for library in LIBRARIES.iter().chain(if rival { RIVAL } else { &[] }) {
+        for library in LIBRARIES {
             println!("cargo::rustc-link-lib=dylib={library}");
         }
-        let header = if rival { "shim/rival.h" } else { "shim/shim.h" };
+        let header = "shim/shim.h";
         let to = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("shim.rs");
         bindgen::Builder::default()
             .header(header)

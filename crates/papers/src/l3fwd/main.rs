@@ -21,9 +21,9 @@ use fibula_core::Family;
 use fibula_engines::{BoxedEngine, EngineFamily, find};
 use fibula_measure::{median, rounded};
 use fibula_papers::out::{Csv, Failure, note, table};
+use fibula_peer_dpdk::{self as peer, Device, FRAME, NEIGHBOURS, Scheme, Table};
 use fibula_router::pipeline::ThreadLayout;
 use fibula_router::port::dpdk;
-use fibula_router::port::dpdk::rival::{self, Device, FRAME, NEIGHBOURS, Scheme, Table};
 use fibula_simd::Isa;
 use fibula_sources::Source;
 
@@ -185,7 +185,7 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
         for ((_, case), rates) in cases.iter().zip(&mut rates) {
             rates.push(match case {
                 Case::Rival(_) | Case::Example(_) => {
-                    let run = rival::Run {
+                    let run = peer::Run {
                         table: match case {
                             Case::Example(table) => Some(table),
                             Case::Rival(table) => *table,
@@ -199,7 +199,7 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
                     };
                     let devices = [theirs[0].as_str(), theirs[1].as_str()];
                     let mut rate = Ok(0.0);
-                    rival::forward(&mut rivals, &run, || rate = devices::time(devices, time))?;
+                    peer::forward(&mut rivals, &run, || rate = devices::time(devices, time))?;
                     rate?
                 }
                 Case::Ours(subject) => bench.run_between(&traffic, *subject, FUSED, time)?.mpps,

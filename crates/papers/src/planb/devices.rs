@@ -8,9 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fibula_papers::out::Failure;
+use fibula_peer_dpdk::{self as peer, FRAME, Flows};
 use fibula_router::Pool;
 use fibula_router::pipeline::Attached;
-use fibula_router::port::dpdk::rival::{self, FRAME, Flows};
 use fibula_router::port::dpdk::{self, DpdkOptions};
 
 use crate::WARM_UP;
@@ -128,7 +128,7 @@ impl Drop for Traffic {
 /// Million packets a second that leave two devices.
 pub fn time(devices: [&str; PORTS], time: Duration) -> Result<f64, Failure> {
     let count =
-        || -> Result<u64, Failure> { Ok(rival::sent(devices[0])? + rival::sent(devices[1])?) };
+        || -> Result<u64, Failure> { Ok(peer::sent(devices[0])? + peer::sent(devices[1])?) };
     thread::sleep(time.mul_f64(WARM_UP));
     let (before, started) = (count()?, Instant::now());
     thread::sleep(time);

@@ -31,8 +31,11 @@ pub fn start<'a>(arguments: &str, devices: impl IntoIterator<Item = &'a str>) ->
     of(started)
 }
 
-/// Starts it with [`ARGUMENTS`] unless it is started.
-pub(super) fn started() -> io::Result<()> {
+/// Starts the environment with [`ARGUMENTS`] unless it is started.
+///
+/// # Errors
+/// If it did not start.
+pub fn started() -> io::Result<()> {
     of(STARTED.get_or_init(|| run(words(ARGUMENTS, []))))
 }
 
@@ -109,7 +112,7 @@ fn said() -> String {
 }
 
 /// An error of DPDK's, a negative number, with what it logged.
-pub(super) fn explain(what: &str, error: i32) -> io::Error {
+pub fn explain(what: &str, error: i32) -> io::Error {
     let error = io::Error::from_raw_os_error(-error);
     let said = said();
     let said = if said.is_empty() { said } else { format!(" (DPDK says: {said})") };

@@ -19,8 +19,6 @@
 mod environment;
 mod memory;
 mod queue;
-#[cfg(feature = "rival")]
-pub mod rival;
 
 use std::io;
 use std::ptr;
@@ -28,8 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice};
 
-pub use self::environment::{ARGUMENTS, start};
-use self::environment::{explain, started};
+pub use self::environment::{ARGUMENTS, explain, start, started};
 use self::memory::Mempool;
 use self::queue::{DpdkReceive, DpdkTransmit};
 use super::system::Interface;

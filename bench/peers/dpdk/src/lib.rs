@@ -10,20 +10,25 @@ use std::thread;
 
 use core_affinity::CoreId;
 use fibula_core::{Addr, Routes};
-use fibula_dpdk::{fib_flow, fib_kind, fib_run, fib_table, fib_traffic};
+use fibula_router::port::dpdk::{explain, started};
 
-use super::environment::{explain, started};
+use bound::{fib_flow, fib_kind, fib_run, fib_table, fib_traffic};
+
+#[allow(missing_docs, non_camel_case_types, unused_qualifications, dead_code)]
+mod bound {
+    include!(concat!(env!("OUT_DIR"), "/rival.rs"));
+}
 
 /// Bytes of a frame.
-pub const FRAME: usize = fibula_dpdk::FIB_FRAME as usize;
+pub const FRAME: usize = bound::FIB_FRAME as usize;
 /// Next hops: hop `h` leads to neighbour `h`, who is on the link of device `h % 2`.
-pub const NEIGHBOURS: usize = fibula_dpdk::FIB_NEIGHBOURS as usize;
+pub const NEIGHBOURS: usize = bound::FIB_NEIGHBOURS as usize;
 
 /// The number of an open device.
 fn number(device: &str) -> io::Result<u16> {
     let name = CString::new(device)?;
     // SAFETY: the environment is started by whoever opened a device; else there is none of that name.
-    let number = unsafe { fibula_dpdk::fib_port_by_name(name.as_ptr()) };
+    let number = unsafe { bound::fib_port_by_name(name.as_ptr()) };
     u16::try_from(number).map_err(|_| explain(&format!("dpdk:{device}"), number))
 }
 
@@ -82,8 +87,7 @@ impl Flows {
             let next = (u64::from(flows) * u64::from(queue) / u64::from(queues)) as u32;
             let traffic = Box::new(fib_traffic { frame, is_v6: is_v6.into(), flows, each, next });
             // SAFETY: the traffic and its flows live as long as the process; one thread receives by a queue.
-            let done =
-                unsafe { fibula_dpdk::fib_traffic_attach(number, queue, Box::leak(traffic)) };
+            let done = unsafe { bound::fib_traffic_attach(number, queue, Box::leak(traffic)) };
             if done != 0 {
                 return Err(explain(&format!("dpdk:{device}: writing packets"), done));
             }
@@ -99,7 +103,7 @@ impl Flows {
 pub fn sent(device: &str) -> io::Result<u64> {
     let number = number(device)?;
     // SAFETY: the device is open.
-    Ok(unsafe { fibula_dpdk::fib_sent(number) })
+    Ok(unsafe { bound::fib_sent(number) })
 }
 
 /// DPDK's schemes of lookup.
@@ -139,7 +143,7 @@ impl Table {
         };
         let (count, groups) = (routes.len() as u32 + 16, groups + 256);
         // SAFETY: the environment is started.
-        let made = unsafe { fibula_dpdk::fib_table_new(kind, count, groups) };
+        let made = unsafe { bound::fib_table_new(kind, count, groups) };
         let what = || format!("DPDK's {scheme:?} for {count} routes and {groups} groups of 256");
         let table = Self(NonNull::new(made).ok_or_else(|| explain(&what(), -12))?);
         let mut routes: Vec<_> = routes.iter().collect();
@@ -150,7 +154,7 @@ impl Table {
             // SAFETY: 16 bytes, of which those of the family are read.
             let done = unsafe {
                 let hop = hop % NEIGHBOURS as u32;
-                fibula_dpdk::fib_table_add(made, address.as_ptr(), route.prefix.len(), hop)
+                bound::fib_table_add(made, address.as_ptr(), route.prefix.len(), hop)
             };
             if done != 0 {
                 return Err(explain(&format!("{}: adding {}", what(), route.prefix), done));
@@ -163,7 +167,7 @@ impl Table {
     pub fn lookup(&self, address: IpAddr) -> Option<u32> {
         let address = octets(address);
         // SAFETY: 16 bytes, of which those of the table's family are read.
-        let hop = unsafe { fibula_dpdk::fib_table_lookup(self.0.as_ptr(), address.as_ptr()) };
+        let hop = unsafe { bound::fib_table_lookup(self.0.as_ptr(), address.as_ptr()) };
         (hop != u32::MAX).then_some(hop)
     }
 }
@@ -171,7 +175,7 @@ impl Table {
 impl Drop for Table {
     fn drop(&mut self) {
         // SAFETY: made by `fib_table_new`, and nobody has it any more.
-        unsafe { fibula_dpdk::fib_table_free(self.0.as_ptr()) }
+        unsafe { bound::fib_table_free(self.0.as_ptr()) }
     }
 }
 
@@ -214,12 +218,12 @@ impl Device {
     /// Opens the device of these arguments.
     ///
     /// # Errors
-    /// As [`super::open`].
+    /// As [`fibula_router::port::dpdk::open`].
     pub fn open(devargs: &str) -> io::Result<Self> {
         started()?;
         let text = CString::new(devargs)?;
         // SAFETY: the environment is started, and the text ends with a zero.
-        let number = unsafe { fibula_dpdk::fib_rival_open(text.as_ptr()) };
+        let number = unsafe { bound::fib_rival_open(text.as_ptr()) };
         let number = u16::try_from(number).map_err(|_| explain(devargs, number))?;
         let name = devargs.split(',').next().unwrap_or_default().to_owned();
         Ok(Self { number, name })
@@ -273,7 +277,7 @@ pub fn forward(
             dropped: 0,
         };
         // SAFETY: the devices are open, and nobody else has them meanwhile; the table and the flag outlive the call.
-        let done = unsafe { fibula_dpdk::fib_forward(&mut job) };
+        let done = unsafe { bound::fib_forward(&mut job) };
         (done, job.dropped)
     };
     thread::scope(|scope| {
