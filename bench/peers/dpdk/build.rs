@@ -30,7 +30,7 @@ fn main() {
     if let Ok(cpu) = env::var("FIBULA_DPDK_CPU") {
         code.flag(format!("-march={cpu}"));
     }
-    code.compile("fibula_peer_dpdk");
+    code.compile("peer_dpdk");
     for library in LIBRARIES {
         println!("cargo::rustc-link-lib=dylib={library}");
     }

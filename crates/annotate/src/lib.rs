@@ -67,7 +67,7 @@ pub use options::{AnnotateOptions, Column, Header, Only, PrefixForm, TextForm};
 pub use pipeline::counts::Counts;
 pub use pipeline::summary::{Summary, Top};
 pub use rows::Annotator;
-pub use rules::{FlowChoice, RuleAnnotator, RuleCounts};
+pub use rules::{FlowChoice, RuleAnnotator, RuleTotals};
 pub use table::{LookupFamily, LookupTable};
 
 /// The program in the README compiles and runs.

@@ -39,7 +39,7 @@ pub struct RuleAnnotator {
 /// Rows by rule, and counts of the classifiers' caches, of all threads together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct RuleCounts {
+pub struct RuleTotals {
     /// Rows by the number of their rule.
     pub packets: Vec<u64>,
     /// Rows without a rule.
@@ -86,9 +86,9 @@ impl RuleAnnotator {
         input: impl Read,
         mut output: impl Write + Send,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<(Summary, RuleCounts), AnnotateError> {
+    ) -> Result<(Summary, RuleTotals), AnnotateError> {
         let (summary, stages) = on_threads(self, input, &mut output, progress)?;
-        Ok((summary, stages.map_or_else(RuleCounts::default, |stages| stages.counts())))
+        Ok((summary, stages.map_or_else(RuleTotals::default, |stages| stages.counts())))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::formats::Style;
 use crate::formats::csv::scan::write_field;
 use crate::formats::json::write_string;
 use crate::rows::work::Stage;
-use crate::{Summary, rules::RuleCounts};
+use crate::{Summary, rules::RuleTotals};
 
 /// The stages behind the decoder of flows. Each thread has a classifier of its own.
 pub(crate) struct RuleStages {
@@ -24,7 +24,7 @@ pub(crate) struct RuleStages {
     /// For each rule the bytes that a row gets, once it was hit; the last ones are of rows without a rule.
     added: Vec<Vec<u8>>,
     header: Vec<u8>,
-    counts: RuleCounts,
+    counts: RuleTotals,
 }
 
 impl RuleStages {
@@ -45,12 +45,12 @@ impl RuleStages {
             writes,
             added: vec![Vec::new(); rules + 1],
             header,
-            counts: RuleCounts { packets: vec![0; rules], ..RuleCounts::default() },
+            counts: RuleTotals { packets: vec![0; rules], ..RuleTotals::default() },
         }
     }
 
     /// The counts of all threads whose stages were merged.
-    pub(super) fn counts(&self) -> RuleCounts {
+    pub(super) fn counts(&self) -> RuleTotals {
         let mut counts = self.counts.clone();
         counts.add_cache(&self.classifier);
         counts
@@ -174,7 +174,7 @@ impl Stage<FlowKeys> for RuleStages {
     }
 }
 
-impl RuleCounts {
+impl RuleTotals {
     fn merge(&mut self, other: &Self) {
         let pairs = self.packets.iter_mut().zip(&other.packets);
         pairs.for_each(|(ours, theirs)| *ours += theirs);

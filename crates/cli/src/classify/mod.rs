@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
-use fibula_annotate::RuleCounts;
+use fibula_annotate::RuleTotals;
 use fibula_classify::text::{RuleFileProblem, RuleFormat, RuleOptions, RuleText, read_file};
 use fibula_classify::{Action, Batch, Classifier, ClassifierOptions, Flow, Rule, RuleId};
 
@@ -217,18 +217,18 @@ struct Hits {
     strict: bool,
     threads: Option<u16>,
     /// The counts of rows that were classified elsewhere, on several threads.
-    rows_counted: Option<RuleCounts>,
+    rows_counted: Option<RuleTotals>,
 }
 
 impl Hits {
     /// The packets by rule, and the counts of the cache.
-    fn counts(&self) -> RuleCounts {
+    fn counts(&self) -> RuleTotals {
         if let Some(counts) = &self.rows_counted {
             return counts.clone();
         }
         let classifier = &self.classifier;
         let cache = classifier.counts();
-        let mut counts = RuleCounts::default();
+        let mut counts = RuleTotals::default();
         for (id, _) in classifier.rules().iter() {
             let at = id.0 as usize;
             counts.packets.resize(counts.packets.len().max(at + 1), 0);

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use fibula_annotate::RuleCounts;
+use fibula_annotate::RuleTotals;
 use fibula_classify::{Rule, RuleId};
 use fibula_core::grouped;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::progress::{ms, note};
 /// The results of a run.
 pub struct Report<'a> {
     /// The packets by rule.
-    pub counts: RuleCounts,
+    pub counts: RuleTotals,
     /// The rules, and the bytes by rule.
     pub hits: &'a Hits,
     /// Counts of packets and damage.

@@ -21,11 +21,11 @@ use fibula_core::Family;
 use fibula_engines::{BoxedEngine, EngineFamily, find};
 use fibula_measure::{median, rounded};
 use fibula_papers::out::{Csv, Failure, note, table};
-use fibula_peer_dpdk::{self as peer, Device, FRAME, NEIGHBOURS, Scheme, Table};
 use fibula_router::pipeline::ThreadLayout;
 use fibula_router::port::dpdk;
 use fibula_simd::Isa;
 use fibula_sources::Source;
+use peer_dpdk::{self as peer, Device, FRAME, NEIGHBOURS, Scheme, Table};
 
 use devices::Traffic;
 use router::{Bench, Sides, Subject};

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fibula_papers::out::Failure;
-use fibula_peer_dpdk::{self as peer, FRAME, Flows};
 use fibula_router::Pool;
 use fibula_router::pipeline::Attached;
 use fibula_router::port::dpdk::{self, DpdkOptions};
+use peer_dpdk::{self as peer, FRAME, Flows};
 
 use crate::WARM_UP;
 use crate::router::{Bench, PORTS, Sides};
