@@ -37,16 +37,16 @@ pub enum DaemonError {
     Server(ServerError),
     /// The system has no thread, socket or poll for it.
     System {
-        /// What could not be done.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A port cannot be opened.
     Port {
         /// The port.
         port: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The router's control or its pipeline cannot run.

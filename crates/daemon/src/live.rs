@@ -11,7 +11,7 @@ use tracing::{debug, error, info, warn};
 use crate::DaemonError;
 use crate::config::ServeConfig;
 
-/// Starts the table of the checkpoint, or an empty one, and says how far the folders of its sources have come.
+/// Starts the table of the checkpoint, or an empty one, and returns the positions of its folders.
 pub fn start(config: &ServeConfig, fib: &FibOptions) -> Result<(Live, Positions), DaemonError> {
     let (rib, positions) = open(config)?;
     let options = LiveOptions {

@@ -1,12 +1,12 @@
-//! How a program speaks to what it runs.
+//! Notices to a running server or router.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Something that a running value is asked to do.
+/// A request to a running value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Read the configuration again (SIGHUP). If something is wrong with it, nothing changes, and the log says why.
+    /// Read the configuration again (SIGHUP). If it has an error, nothing changes, and the log has the error.
     Reload,
     /// End (SIGTERM): within a second, in order.
     Stop,

@@ -58,7 +58,7 @@ pub struct Serve {
     ended: Receiver<()>,
 }
 
-/// What notices need.
+/// The state that notices use.
 struct Shared {
     /// The configuration of the start.
     config: ServeConfig,

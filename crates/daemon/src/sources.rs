@@ -1,4 +1,4 @@
-//! From the configuration to what a hub runs.
+//! Turns a configuration into sources of a hub.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::config::{
 };
 use crate::secret::first_line;
 
-/// How long a file of a folder may stand still before it is whole.
+/// How long a file of a folder must not grow before it counts as complete.
 const SETTLE: Duration = Duration::from_secs(10);
 
 /// The sources, as the hub needs them. `after` gives the file after which a folder continues.
@@ -60,7 +60,7 @@ pub fn all(
     config.sources().into_iter().map(make).collect()
 }
 
-/// What all sources have.
+/// The settings that all sources have.
 struct Given {
     /// Everything that is configured of it.
     settings: String,
@@ -69,7 +69,7 @@ struct Given {
 }
 
 impl Given {
-    /// Connections in which only the other end speaks.
+    /// Connections in which only the other end sends.
     fn listen(
         self,
         stream: Stream,

@@ -1,4 +1,4 @@
-//! What systemd hears from a service (sd_notify(3)).
+//! Notifications to systemd (sd_notify(3)).
 
 /// Tells systemd that the service is ready, if systemd asked for it.
 #[cfg(target_os = "linux")]
@@ -15,7 +15,7 @@ pub fn ready() {
     let sent =
         UnixDatagram::unbound().and_then(|socket| socket.send_to_addr(b"READY=1", &address?));
     if let Err(error) = sent {
-        tracing::warn!("cannot tell systemd that the service is ready: {error}");
+        tracing::warn!("cannot notify systemd that the service is ready: {error}");
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Checkpoints {
     /// When the last one was begun.
     last: Duration,
     writer: Option<JoinHandle<()>>,
-    /// Set when a newer one replaces what is being written.
+    /// Set when a newer one replaces the one that is being written.
     outdated: Arc<AtomicBool>,
     written: Arc<AtomicU64>,
     events: Arc<dyn Fn(Event) + Send + Sync>,

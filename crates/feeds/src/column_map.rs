@@ -4,10 +4,10 @@ use fibula_core::{Attributes, Change, Update, Value};
 
 use crate::{FeedError, Listener};
 
-/// Where a listener has the values of a source's columns.
+/// The listener's positions of a source's columns.
 #[derive(Default)]
 pub(crate) struct ColumnMap {
-    /// Empty where they stand in order already.
+    /// Empty if the order is the same.
     of_columns: Vec<usize>,
     width: usize,
 }
@@ -24,7 +24,7 @@ impl ColumnMap {
         Self { of_columns: if in_order { Vec::new() } else { places }, width }
     }
 
-    /// Tells the update with its values in their places.
+    /// Passes the update on, with its values in the listener's order.
     pub(crate) fn tell(&self, update: &Update<'_>, to: &mut dyn Listener) -> Result<(), FeedError> {
         match update.change {
             Change::Announce(Attributes::Values(values)) if !self.of_columns.is_empty() => {

@@ -17,7 +17,7 @@ pub enum FeedError {
     /// The checkpoint is of another feed: the events of this feed differ from those in the checkpoint. The checkpoint
     /// is unchanged.
     OtherFeed {
-        /// What the checkpoint had taken in.
+        /// The position of the checkpoint in its feed.
         feed: FeedMark,
         /// Whether this feed ended before.
         is_short: bool,
@@ -48,8 +48,8 @@ impl fmt::Display for FeedError {
                     names => f.write_str(&names.join(", "))?,
                 }
                 f.write_str(match is_short {
-                    true => ", this feed has not so many",
-                    false => ", this feed says something else up to there",
+                    true => ", this feed has fewer",
+                    false => ", the updates of this feed differ before that point",
                 })
             }
             Self::EmptyTable => f.write_str("churn needs a table that is not empty"),

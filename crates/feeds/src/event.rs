@@ -25,7 +25,7 @@ pub enum Event {
     Established {
         /// The neighbour's address.
         address: IpAddr,
-        /// What the two ends agreed on.
+        /// The negotiated settings.
         agreed: Box<Agreed>,
     },
     /// The peer with this number has restarted and announced everything again. Routes that it did not announce again

@@ -115,5 +115,5 @@ pub fn prefixes(rib: &Rib, vrf: Vrf) -> Vec<AnyPrefix> {
     v4.chain(rib.iter::<u128>(vrf).map(|(prefix, _)| prefix.into())).collect()
 }
 
-/// The peer that stands for sources without peers.
+/// The peer for sources without peers.
 pub(crate) const NOBODY: Peer = Peer::new(None, 0);

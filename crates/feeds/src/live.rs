@@ -15,7 +15,7 @@ pub struct LiveFeed<'a, C: Clock = SystemClock> {
     skip: u64,
     /// The feed that these were of.
     known: Option<FeedMark>,
-    /// What this feed has said, if that matters.
+    /// The digest of this feed's events, if it is needed.
     said: Option<FeedDigest>,
     applied: u64,
     checkpoints: Option<Checkpoints>,

@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// Time passes only where somebody sleeps, or says so.
+    /// A clock that advances only by sleeping, or by hand.
     #[derive(Default)]
     struct Fake(Cell<Duration>);
 

@@ -25,7 +25,7 @@ pub(crate) struct Peers {
     vrfs: HashMap<Vrf, Vrf>,
     /// The one that the last update was about: the source's number and the table's.
     last_vrf: Option<(Vrf, Vrf)>,
-    /// What has come so far.
+    /// The counts so far.
     pub(crate) figures: Figures,
     /// Those that have not said everything on this connection, and whether they had said something on an
     /// earlier one, which is stale then.
@@ -44,7 +44,7 @@ impl Peers {
         (self.indices.len(), self.open.len(), routes)
     }
 
-    /// What the source calls its peers and routing instances is new from here on.
+    /// From here on, the source's numbers of peers and routing instances are new.
     pub(crate) fn forget_names(&mut self) {
         self.indices.clear();
         self.vrfs.clear();
@@ -62,7 +62,7 @@ impl Peers {
         Ok(())
     }
 
-    /// All have said everything.
+    /// All peers have sent their whole tables.
     pub(crate) fn complete(
         &mut self,
         to: &mut dyn Listener,
@@ -92,7 +92,7 @@ impl Peers {
 pub(crate) struct PeerMapper<'a> {
     pub(crate) to: &'a mut dyn Listener,
     pub(crate) peers: &'a mut Peers,
-    /// Peers that appear have not said everything.
+    /// New peers have not sent their whole tables yet.
     pub(crate) is_resync: bool,
     /// The peer for formats without peers. For other formats, its source is that of all peers.
     pub(crate) speaker: &'a Peer,

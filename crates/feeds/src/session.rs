@@ -75,7 +75,7 @@ pub struct Session {
     connect: Box<dyn Fn() -> Box<dyn Decoder> + Send>,
     options: SessionOptions,
     state: State,
-    /// When something came last that says that the connection has not said everything ([`Peers::progress`]).
+    /// The time of the last data of a table that is not complete yet ([`Peers::progress`]).
     news: Duration,
     peers: Peers,
     events: Box<dyn Fn(Event) + Send>,
@@ -143,7 +143,7 @@ impl Session {
     }
 
     /// Ends the connection, for any reason. Its routes stay until the hold time is over. Without a peer there are none
-    /// to wait for: strangers who connect and say nothing must not keep their sessions.
+    /// to wait for: unknown clients that connect and send nothing must not keep their sessions.
     pub fn disconnected(&mut self, now: Duration) {
         if self.is_connected() {
             self.state = if self.peers.all.is_empty() { State::Idle } else { State::Lost(now) };
@@ -212,7 +212,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells what the decoder holds back.
+    /// Passes on the updates that the decoder holds back.
     fn flush(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         let Self { state, peers, options, events, .. } = self;
         let is_resync = matches!(state, State::Resync(..));

@@ -10,7 +10,7 @@ use crate::ServerOptions;
 use crate::http::answer::Refusal;
 use crate::http::params::shown;
 
-/// Whether the request has the token that the server asks for.
+/// Whether the request has the server's token.
 pub(crate) fn check_token(options: &ServerOptions, headers: &HeaderMap) -> Result<(), Refusal> {
     let Some(token) = &options.token else { return Ok(()) };
     let refuse = |sentence| {
@@ -18,7 +18,7 @@ pub(crate) fn check_token(options: &ServerOptions, headers: &HeaderMap) -> Resul
             .with(header::WWW_AUTHENTICATE, "Bearer"))
     };
     let Some(given) = headers.get(header::AUTHORIZATION) else {
-        return refuse("this server asks for a token: send the header Authorization: Bearer TOKEN");
+        return refuse("this server requires a token: send the header Authorization: Bearer TOKEN");
     };
     let given = given.as_bytes();
     let (scheme, given) = given.split_at_checked(7).unwrap_or((given, b""));
@@ -26,7 +26,7 @@ pub(crate) fn check_token(options: &ServerOptions, headers: &HeaderMap) -> Resul
     if scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(given.ct_eq(token.as_bytes())) {
         return Ok(());
     }
-    refuse("the token is not the one that this server asks for")
+    refuse("the token is wrong")
 }
 
 /// Whether the request names this server. A page of another site can have its name point at a loopback

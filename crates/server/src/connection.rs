@@ -25,7 +25,7 @@ use crate::http::body::Payload;
 use crate::http::patient::Patient;
 use crate::site::Site;
 
-/// What clear-text HTTP/2 begins with. No method of HTTP/1.1 does.
+/// The first bytes of clear-text HTTP/2. No method of HTTP/1.1 begins with them.
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
 /// Streams of a connection at once.
 const STREAMS: u32 = 128;
@@ -53,7 +53,7 @@ pub(crate) async fn serve(site: Arc<Site>, stream: TcpStream, tls: Option<TlsAcc
     }
 }
 
-/// Whether the client speaks HTTP/2 without having been asked.
+/// Whether the client begins with HTTP/2 without negotiation.
 async fn begins_http2(stream: &TcpStream) -> io::Result<bool> {
     let mut begin = [0; HTTP2.len()];
     loop {
@@ -85,7 +85,7 @@ impl Conversation {
         }
     }
 
-    /// Ends when the server is asked to end.
+    /// Completes when the server is stopping.
     fn stopped(&self) -> impl Future<Output = ()> + use<> {
         let mut stop = self.site.stop.subscribe();
         async move {
@@ -175,7 +175,7 @@ fn told(done: hyper::Result<()>) {
     }
 }
 
-/// Says to a client that sent half a head that it took too long.
+/// Answers a client that sent an incomplete header: the request took too long.
 async fn late<S: AsyncWrite + Unpin>(mut stream: S) {
     let sentence = "the head of the request took too long";
     let text = raw(StatusCode::REQUEST_TIMEOUT, sentence);
@@ -196,7 +196,7 @@ pub(crate) fn raw(status: StatusCode, sentence: &str) -> String {
     )
 }
 
-/// What a connection of HTTP/2 does.
+/// The state of an HTTP/2 connection.
 #[derive(Default)]
 struct Activity {
     /// Requests that are being answered.
@@ -235,7 +235,7 @@ async fn idle(activity: Arc<Activity>, time: Duration) {
     }
 }
 
-/// A body that says when it is done.
+/// A body that counts its request as done when it is dropped.
 struct Counted {
     body: Payload,
     _open: Open,

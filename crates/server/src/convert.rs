@@ -10,7 +10,7 @@ use fibula_rib::{AttributeSet, Decision, Path, Rib};
 
 use crate::api;
 
-/// What answers need of a RIB beside its routes, taken while it was locked.
+/// The data besides routes that answers need of a RIB, copied while it was locked.
 pub(crate) struct Names {
     peers: Vec<(u32, fibula_rib::Peer)>,
     values: Arc<[String]>,

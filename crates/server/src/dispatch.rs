@@ -15,7 +15,7 @@ use crate::http::endpoint::{Endpoint, Handler, Verb};
 use crate::http::params::{Params, shown};
 use crate::site::Site;
 
-/// Answers a request; what cannot be answered is refused with a sentence.
+/// Answers a request, or refuses it with a sentence.
 pub(crate) async fn answer(
     site: Arc<Site>,
     is_loopback: bool,

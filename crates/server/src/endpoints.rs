@@ -129,7 +129,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
     },
     Endpoint {
         path: "/v1/search",
-        summary: "What a text means: an address, a prefix, an AS with its prefixes, or a peer.",
+        summary: "Interprets a text as an address, a prefix, an AS with its prefixes, or a peer.",
         query: &[
             Parameter {
                 name: "q",

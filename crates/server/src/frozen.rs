@@ -22,7 +22,7 @@ pub(crate) struct Frozen {
 
 /// A table that is younger is not made again.
 const YOUNG: Duration = Duration::from_secs(1);
-/// Making tables takes at most one in so many seconds of a thread.
+/// Making tables takes at most this fraction of a thread's time.
 const SHARE: u32 = 5;
 
 impl Frozen {
@@ -53,19 +53,19 @@ impl Frozen {
 /// The tables that were used recently.
 #[derive(Default)]
 pub(crate) struct FrozenTables {
-    /// One slot for each table: whoever finds it old makes a new one, and others who ask meanwhile wait.
+    /// One slot for each table. The first thread that finds it old makes a new copy; other threads wait for it.
     slots: Mutex<Vec<(Vrf, Slot)>>,
 }
 
 type Slot = Arc<Mutex<Option<Arc<Frozen>>>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What a thread that panicked left is a whole table, or none.
+    // A thread that panicked has left a complete table, or none.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl FrozenTables {
-    /// The table, as it is or as it was a moment ago. Blocks for as long as it takes to compile one.
+    /// The table as it is, or as it was a moment ago. Blocks while a new copy is compiled.
     pub(crate) fn get(&self, live: &Live, vrf: Vrf) -> Result<Arc<Frozen>, String> {
         let slot = {
             let mut slots = lock(&self.slots);
@@ -84,7 +84,7 @@ impl FrozenTables {
         {
             return Ok(Arc::clone(frozen));
         }
-        // The old one goes first if nobody else has it: two tables in memory are one too many.
+        // The old copy is dropped first if nobody else uses it, so that two copies are not in memory at once.
         *slot = None;
         let frozen = Arc::new(Frozen::make(live, vrf)?);
         *slot = Some(Arc::clone(&frozen));

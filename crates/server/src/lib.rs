@@ -1,14 +1,13 @@
 //! HTTP answers about a live table: single and bulk lookups, routes with the reasons of their choice, a stream of
 //! changes, metrics, and a looking glass.
-//!
-//! People and programs ask it over the network which routes a live table has for an address, which peers
-//! announced them, and what changed.
+//! People and programs query it over the network for the routes of a live table, the peers that announced them, and
+//! changes.
 //!
 //! ```text
 //!   socket ─► connection ─► dispatch ─► endpoint of the list ─► handler ─► answer
 //!             HTTP/1.1, 2   token       parameters checked      │
 //!             TLS, limits   host                                ├─ one prefix: the RIB, locked for it
-//!                                                               ├─ a whole table: a copy, made when asked for
+//!                                                               ├─ a whole table: a copy, made on request
 //!                                                               └─ changes: the history, by each reader's place
 //! ```
 //!

@@ -30,7 +30,7 @@ use crate::site::Site;
 )))]
 struct Schemas;
 
-/// What every request may be refused with.
+/// The statuses with which every request may be refused.
 const ALWAYS: [u16; 4] = [400, 403, 405, 503];
 
 /// The document.
@@ -77,7 +77,7 @@ fn operation(endpoint: &Endpoint) -> Value {
     }
     let rest = endpoint.rest.iter().map(|known| parameter(known, "path"));
     let query = endpoint.query.iter().map(|known| parameter(known, "query"));
-    // Clients need not have a token where the server asks for none.
+    // Clients need no token if the server has none.
     let security = if endpoint.is_open { json!([]) } else { json!([{}, { "token": [] }]) };
     let mut operation = json!({
         "summary": endpoint.summary,

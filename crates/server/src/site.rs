@@ -19,7 +19,7 @@ use crate::handlers::{self, metrics::Counts};
 use crate::http::answer::Refusal;
 use crate::http::time::rfc3339;
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct Site {
     pub(crate) live: Arc<Live>,
     board: Arc<Board>,
@@ -27,7 +27,7 @@ pub(crate) struct Site {
     pub(crate) started: SystemTime,
     frozen: FrozenTables,
     pub(crate) counts: Counts,
-    /// Whether a complete table was seen.
+    /// Whether a table has been complete.
     was_ready: AtomicBool,
     pub(crate) bulk: Arc<Semaphore>,
     pub(crate) slow: Arc<Semaphore>,
@@ -36,7 +36,7 @@ pub(crate) struct Site {
     pub(crate) watched: Notify,
     /// The id of the change that comes next, set as changes come.
     pub(crate) newest: watch::Sender<u64>,
-    /// True once the server is asked to end.
+    /// True once the server is stopping.
     pub(crate) stop: watch::Sender<bool>,
 }
 
@@ -115,7 +115,7 @@ impl Site {
         newest
     }
 
-    /// A table held still: the one that is asked for, or the only one.
+    /// A copy of the requested table, or of the only one.
     pub(crate) fn frozen_table(&self, params: Option<&str>) -> Result<Arc<Frozen>, Refusal> {
         let vrf = self.live.with_rib(|rib| handlers::table(rib, params))?;
         self.frozen(vrf)
@@ -134,7 +134,7 @@ impl Site {
         })
     }
 
-    /// Gives back copies of tables that were not asked for in this time.
+    /// Frees copies of tables that no request has used for this time.
     pub(crate) fn forget_frozen(&self, unused: Duration) {
         self.frozen.forget(unused);
     }

@@ -1,4 +1,4 @@
-//! What a configuration has to satisfy.
+//! Checks of a configuration.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ impl ServeConfig {
     /// Reads the file.
     ///
     /// # Errors
-    /// With the file, the line and what is wrong there.
+    /// The problem, with the file and the line.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         Self::parse(&text::read(path)?, &path.display().to_string())
     }
@@ -51,10 +51,10 @@ impl ServeConfig {
         }
     }
 
-    /// Checks the whole, with what a program added to the file.
+    /// Checks the whole configuration, with the settings that a program added to the file.
     ///
     /// # Errors
-    /// With what is wrong.
+    /// The problem.
     pub fn checked(self) -> Result<Self, ConfigError> {
         match self.check() {
             Ok(()) => Ok(self),
@@ -134,7 +134,7 @@ fn check_http(http: &Http, addresses: &HashMap<SocketAddr, String>) -> Result<()
     }
 }
 
-/// What a source has to satisfy beside those before it.
+/// Checks a source against those before it.
 fn check_source(
     source: &ConfiguredSource,
     names: &mut HashSet<String>,
@@ -161,7 +161,7 @@ fn check_source(
     check_settings(config).map_err(|problem| Problem::Source { name: name.clone(), problem })
 }
 
-/// What a single source has to satisfy.
+/// Checks a single source.
 fn check_settings(config: &SourceConfig) -> Result<(), SourceProblem> {
     match config {
         SourceConfig::Ris(Ris { path, connect, .. }) if path.is_some() == connect.is_some() => {

@@ -1,4 +1,4 @@
-//! What ports are made of, as a file and a command line name it.
+//! The devices of ports, as a file and a command line name them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use super::PortProblem;
 
-/// What a port is made of.
+/// The device of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortKind {
-    /// Packets that are generated in place, to random addresses; what is sent is counted.
+    /// Generated packets to random addresses; sent packets are counted.
     Memory,
     /// Captures.
     Pcap {
@@ -22,7 +22,7 @@ pub enum PortKind {
     AfPacket(String),
     /// An XDP socket on an interface.
     AfXdp(String),
-    /// The same, and a program in the kernel that forwards plain packets by itself.
+    /// The same, with a program in the kernel that forwards plain packets.
     Xdp(String),
     /// A TAP device.
     Tap(String),

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! Errors of a configuration.
 
 use std::error::Error;
 use std::fmt;
@@ -33,7 +33,7 @@ impl ConfigError {
         self
     }
 
-    /// Says what to do, where the problem itself does not.
+    /// Adds a hint, if the problem has none.
     #[must_use]
     pub(crate) fn or_hint(mut self, hint: impl fmt::Display) -> Self {
         self.0.hint = Some(hint.to_string());

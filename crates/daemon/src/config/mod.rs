@@ -59,7 +59,7 @@ pub struct ServeConfig {
     /// The tables.
     #[serde(default)]
     pub tables: Tables,
-    /// Limits of what sources may send.
+    /// Limits for sources.
     #[serde(default)]
     pub limits: Limits,
     /// Listeners for FPM connections of FRR's zebra.
@@ -149,7 +149,7 @@ impl Default for Tables {
     }
 }
 
-/// Limits of what sources may send.
+/// Limits for sources.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Limits {
@@ -169,7 +169,7 @@ impl Default for Limits {
     }
 }
 
-/// A listener for a protocol in which the other end only speaks.
+/// A listener for a protocol in which only the other end sends.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Stream {
@@ -185,7 +185,7 @@ pub struct Stream {
     /// How long the routes of a lost connection serve.
     #[serde(default = "hold")]
     pub hold: Time,
-    /// After so long without a word, a new connection has said everything.
+    /// After this time without data, the table of a new connection counts as complete.
     #[serde(default = "quiet")]
     pub quiet: Time,
 }
@@ -224,9 +224,9 @@ pub struct Neighbour {
     /// Take several paths of a prefix (ADD-PATH).
     #[serde(default)]
     pub add_path: bool,
-    /// End the session at so many routes of a family.
+    /// Maximum number of routes of a family; more end the session.
     pub max_routes: Option<u32>,
-    /// How long its routes serve when the session is lost, unless graceful restart says how long.
+    /// How long its routes are used after the session is lost, unless graceful restart has another time.
     #[serde(default = "hold")]
     pub hold: Time,
 }
@@ -363,7 +363,7 @@ impl Neighbour {
 }
 
 impl Kernel {
-    /// The tables, through a socket with a receive buffer of so many bytes.
+    /// The tables, and the receive buffer of the socket in bytes.
     pub fn with_buffer(buffer: Option<usize>) -> Self {
         Self { buffer, ..Self::default() }
     }

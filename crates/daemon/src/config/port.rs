@@ -66,7 +66,7 @@ from_text!(PortKind, Mac, Subnet);
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PortConfig {
-    /// What it is.
+    /// Its device.
     pub port: PortKind,
     /// The index that routes call its interface by.
     pub interface: Option<u32>,
@@ -245,7 +245,7 @@ impl PortConfig {
         }
     }
 
-    /// What the control has to know of it besides what the system reports.
+    /// The state of its link that the system does not report.
     pub(crate) fn messages(&self, link: &PortLink) -> Vec<LinkMessage> {
         let PortLink { name, interface: index, mac, mtu } = link.clone();
         let mut messages = Vec::new();

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::PortKind;
 
-/// What is wrong with a port.
+/// A problem of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PortProblem {
@@ -44,7 +44,7 @@ pub enum PortProblem {
     Setting {
         /// The port.
         port: PortKind,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
     /// The port occurs twice.
@@ -55,7 +55,7 @@ pub enum PortProblem {
         one: PortKind,
         /// The other.
         other: PortKind,
-        /// What they have in common.
+        /// Their conflict.
         what: &'static str,
     },
 }

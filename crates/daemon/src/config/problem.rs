@@ -11,7 +11,7 @@ use super::{PortProblem, RouteProblem};
 #[cfg(target_os = "linux")]
 use crate::route::{NextHopsProblem, RulesProblem};
 
-/// What is wrong with a configuration.
+/// A problem of a configuration.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Problem {
@@ -19,7 +19,7 @@ pub enum Problem {
     Unreadable {
         /// The key or the flag that names the file.
         setting: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The first line of a file with a secret is empty.
@@ -49,11 +49,11 @@ pub enum Problem {
         /// Their address.
         address: SocketAddr,
     },
-    /// A source is wrong by itself.
+    /// A problem of one source.
     Source {
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: SourceProblem,
     },
     /// Only one of the certificate and the key of TLS is given.
@@ -67,7 +67,7 @@ pub enum Problem {
         /// The folder.
         folder: PathBuf,
     },
-    /// A port is wrong by itself.
+    /// A problem of one port.
     #[cfg(target_os = "linux")]
     Port(PortProblem),
     /// The parts of a router's configuration do not fit together.
@@ -81,7 +81,7 @@ pub enum Problem {
     Rules(RulesProblem),
 }
 
-/// What is wrong with a source.
+/// A problem of a source.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SourceProblem {

@@ -94,12 +94,12 @@ impl Default for PipelineConfig {
     }
 }
 
-/// Which threads there are.
+/// The threads of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// So many that each receive, look up and send.
+    /// Threads that each receive, look up and send.
     Fused(usize),
-    /// So many that receive, look up, and send.
+    /// Threads that receive, that look up, and that send.
     Stages(usize, usize, usize),
 }
 
@@ -159,7 +159,7 @@ impl RouteConfig {
     /// Reads the file.
     ///
     /// # Errors
-    /// With the file, the line and what is wrong there. What programs may add is checked by
+    /// The problem, with the file and the line. Settings that programs may add are checked by
     /// [`RouteConfig::checked`].
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         Self::parse(&text::read(path)?, &path.display().to_string())
@@ -187,10 +187,10 @@ impl RouteConfig {
         })
     }
 
-    /// Checks the whole, with what a program added to the file.
+    /// Checks the whole configuration, with the settings that a program added to the file.
     ///
     /// # Errors
-    /// With what is wrong.
+    /// The problem.
     pub fn checked(mut self) -> Result<Self, ConfigError> {
         let engines = &mut self.feeds.tables.engine;
         if *engines == ["auto"] && self.ports.iter().any(is_xdp) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What does not fit together in the configuration of a router.
+/// Conflicts in the configuration of a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RouteProblem {

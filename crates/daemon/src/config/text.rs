@@ -14,7 +14,7 @@ pub fn read(path: &Path) -> Result<String, ConfigError> {
         .map_err(|error| ConfigError::from(unreadable(error)).in_file(path))
 }
 
-/// What a type is to somebody who writes a file, by its name in messages of the parser.
+/// The description of a type for a user, by its name in the parser's messages.
 const TYPES: [(&str, &str); 8] = [
     ("a sequence", "a list: [\"...\"], or tables with a head in [[ ]] each"),
     ("a string", "text in quotes"),
@@ -26,7 +26,7 @@ const TYPES: [(&str, &str); 8] = [
     ("a boolean", "true or false"),
 ];
 
-/// What the parsers of addresses say, and what to write.
+/// Messages of the address parsers, and what to write instead.
 const ADDRESSES: [(&str, &str); 3] = [
     ("invalid socket address syntax", "an address with a port: 127.0.0.1:2620 or [::1]:2620"),
     ("invalid IP address syntax", "an address without a prefix length: 192.0.2.1 or 2001:db8::1"),

@@ -1,4 +1,4 @@
-//! The fast path of xdp ports: what their programs have in common, and who keeps it up to date.
+//! The fast path of xdp ports: the maps that their programs share, and the thread that updates them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::tables::Tables;
 use crate::DaemonError;
 use crate::config::{RouteConfig, is_xdp};
 
-/// What the programs of xdp ports have in common, if there are any.
+/// The maps that the programs of xdp ports share, if there are any.
 pub(super) fn open(config: &RouteConfig) -> Result<Option<Arc<FastPath>>, DaemonError> {
     let Some(first) = config.ports.iter().find(|port| is_xdp(port)) else { return Ok(None) };
     match FastPath::new(config.ports.len(), hash_seed()) {
@@ -24,7 +24,7 @@ pub(super) fn hash_seed() -> u64 {
     u64::from(std::process::id())
 }
 
-/// What the programs counted.
+/// The programs' counters.
 pub(super) fn counts(fast: Option<&Arc<FastPath>>) -> Option<FastCounts> {
     // The system has no reason to refuse.
     fast?.counts().ok()

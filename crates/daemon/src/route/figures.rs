@@ -144,7 +144,7 @@ impl RouteFigures {
 
     fn of_ports(&self, text: &mut MetricsText) {
         let ports = &self.ports();
-        /// A metric's name, what it counts, and where that is.
+        /// A metric's name, its description and its field.
         type Flow = (&'static str, &'static str, fn(FlowCounts) -> u64);
         let both: [Flow; 2] = [
             ("router_port_packets_total", "Packets by port and direction.", |flow| flow.packets),
@@ -178,7 +178,7 @@ impl RouteFigures {
         let reasons = self.reasons();
         let names = [("router_packets_total", 1), ("router_bytes_total", 2)];
         for (name, which) in names {
-            text.head(name, "counter", "What became of packets, by reason.");
+            text.head(name, "counter", "Packets by outcome.");
             for (reason, packets, bytes) in &reasons {
                 let value = if which == 1 { packets } else { bytes };
                 text.sample(name, &[("reason", reason.name())], value);
@@ -236,15 +236,11 @@ impl RouteFigures {
         text.sample(name, &[("state", "unresolved")], control.unresolved);
         let help = "Neighbours with a MAC address.";
         text.one("router_neighbours", "gauge", help, control.neighbours);
-        let help = "Times that the kernel was asked for a neighbour.";
+        let help = "Requests to the kernel for a neighbour.";
         text.one("router_neighbour_questions_total", "counter", help, control.asked);
         let watched = control.watched;
         let name = "router_links_total";
-        text.head(
-            name,
-            "counter",
-            "What happened on the kernel's socket for links and neighbours.",
-        );
+        text.head(name, "counter", "Events on the kernel's socket for links and neighbours.");
         for (what, count) in [
             ("dumps", watched.dumps),
             ("interrupted", watched.interrupted),

@@ -118,7 +118,7 @@ impl Route {
         }
     }
 
-    /// Checks what [`Route::start`] needs of this build and of this machine.
+    /// Checks the requirements of [`Route::start`] on this build and this machine.
     ///
     /// # Errors
     /// If there are xdp ports, and this program was built without the programs for the kernel.

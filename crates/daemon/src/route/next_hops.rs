@@ -1,4 +1,4 @@
-//! The next hops of a table file: from its columns, or from a file that says what its values mean.
+//! The next hops of a table file: from its columns, or from a file with a next hop for each value.
 //!
 //! The columns are those of a recorded FPM stream (`next_hop`, `interface`, `weight`, `kind`), or one column of gateway
 //! addresses. A file has a line for each value:
@@ -41,10 +41,10 @@ pub(super) fn of_table(
     }
 }
 
-/// Checks the file for a router with so many ports, whatever the table has.
+/// Checks the file for a router with this number of ports, without the table.
 ///
 /// # Errors
-/// With the line and what is wrong there.
+/// The problem, with its line.
 pub fn check(path: &Path, ports: usize) -> Result<(), ConfigError> {
     read(path, &|number| (number < ports).then_some(0)).map(drop)
 }
@@ -115,7 +115,7 @@ fn of_row(
     Ok(NextHops { kind, hops })
 }
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, Default)]
 struct Meanings {
     column: Option<String>,

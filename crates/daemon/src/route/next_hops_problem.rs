@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is wrong with a file of next hops, or with the table that it is for.
+/// A problem of a file of next hops, or of its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NextHopsProblem {
@@ -70,7 +70,7 @@ impl NextHopsProblem {
     pub(crate) fn hint(&self) -> &'static str {
         match self {
             Self::NoGatewayColumn { .. } => {
-                "--next-hops FILE says which next hop each value means; docs/router.md has its form"
+                "--next-hops FILE maps each value to a next hop; docs/router.md describes its format"
             }
             _ => "docs/router.md has the form of the file",
         }

@@ -84,7 +84,7 @@ fn has_host(config: &RouteConfig, port: &PortConfig) -> bool {
         && !vrf.is_some_and(|vrf| vrf.contains('/'))
 }
 
-/// The ports, each with what takes its packets for this machine.
+/// The ports, each with the receiver of its packets for this machine.
 pub(super) fn attach<'p>(
     config: &RouteConfig,
     ports: Vec<Port<'p>>,
@@ -118,7 +118,7 @@ fn host(config: &RouteConfig) -> Option<Host> {
     }
 }
 
-/// What gives a DPDK device's packets for this machine to its kernel, where that sees none of them.
+/// Passes a DPDK device's packets for this machine to its kernel, which does not see them otherwise.
 fn to_kernel<'p>(device: &str) -> Result<Option<Queue<'p>>, DaemonError> {
     if !device.starts_with("net_af_xdp") {
         return Ok(None);

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use crate::config::{ConfigError, Problem, RouteConfig};
 
-/// What is wrong with a file of rules, or with a rule in a router.
+/// A problem of a file of rules, or of a rule in a router.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RulesProblem {
@@ -56,7 +56,7 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// The rules of the configuration, if it names a file. The router has the tables that they name.
 ///
 /// # Errors
-/// With the line and what is wrong there.
+/// The problem, with its line.
 pub fn read(config: &RouteConfig) -> Result<Option<RuleText>, ConfigError> {
     let Some(path) = &config.router.rules else { return Ok(None) };
     let failed = |problem| ConfigError::from(Problem::Rules(problem)).in_file(path);
@@ -113,13 +113,13 @@ pub(super) fn add_vrfs(rules: &Rules, live: &Live, vrfs: &mut Vec<Vrf>) {
 /// The place of a table that a rule names.
 type Number = Box<dyn Fn(&str) -> Option<usize> + Send + Sync>;
 
-/// The rules of all threads: what they counted, and how they are replaced.
+/// The rules of all threads, with their counts and their replacement.
 pub(super) struct Book {
     config: RouteConfig,
     by_port: Vec<u16>,
     number: Number,
     handles: Vec<RulesHandle>,
-    /// The rules that were used and those that are, with what each thread counted.
+    /// The former rules and the current ones, with the counts of each thread.
     sets: Mutex<Vec<Used>>,
 }
 
@@ -149,7 +149,7 @@ impl Used {
 }
 
 impl Book {
-    /// The policies of so many threads, and the book of them.
+    /// The policies of this number of threads, and their book.
     pub(super) fn open(
         config: &RouteConfig,
         rules: Rules,

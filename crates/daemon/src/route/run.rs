@@ -23,7 +23,7 @@ use crate::feeds::{self, Feeds};
 use crate::serve::server_options;
 use crate::{DaemonError, Notice};
 
-/// What others need of a router that runs.
+/// The parts of a running router that others use.
 pub(super) struct Shared {
     pipeline: PipelineHandle,
     control: Arc<Control>,
@@ -59,7 +59,7 @@ pub(super) struct Prepared<'p> {
     server: Option<Server>,
     feeds: Option<Feeds>,
     publisher: Option<Publisher>,
-    /// What the stages read.
+    /// The data that the stages read.
     _tables: Tables,
 }
 

@@ -20,7 +20,7 @@ use super::{RouteOptions, next_hops};
 use crate::config::RouteConfig;
 use crate::{DaemonError, live};
 
-/// What threads that look up do.
+/// The work of threads that look up.
 type Stages = Vec<Box<dyn Stage>>;
 
 /// The tables.

@@ -12,7 +12,7 @@ use super::notification::{HEADER, Notification};
 /// Bytes of the longest message, and of the longest one of RFC 8654.
 const LONGEST: usize = 4096;
 const LONGEST_EXTENDED: usize = 65535;
-/// Stands for an AS number that does not fit in two bytes.
+/// AS_TRANS, in place of an AS number that does not fit in two bytes.
 const AS_TRANS: u32 = 23456;
 
 /// Why we end a session: the NOTIFICATION for the neighbour, and a sentence for the log.
@@ -71,14 +71,14 @@ pub struct Graceful {
 }
 
 impl Agreed {
-    /// What our OPEN and the neighbour's, a whole message, agree on.
+    /// The common settings of our OPEN and the neighbour's, a complete message.
     pub(super) fn of(with: &Neighbour, message: &[u8]) -> Result<Self, Fatal> {
         let refuse = |subcode, data: &[u8], why: String| {
             Err(Fatal::new(Notification::with_data(2, subcode, data), why))
         };
         // Behind another version everything may look different.
         if let Some(&version) = message.get(HEADER).filter(|&&version| version != 4) {
-            return refuse(1, &[0, 4], format!("it speaks BGP version {version}, we speak 4"));
+            return refuse(1, &[0, 4], format!("its BGP version is {version}, ours is 4"));
         }
         let theirs = match Open::decode(message) {
             Ok(open) => open,
@@ -92,7 +92,7 @@ impl Agreed {
             return refuse(2, &[], format!("its OPEN names AS{asn}, which is reserved"));
         }
         if let Some(wanted) = with.asn.filter(|&wanted| wanted != asn) {
-            return refuse(2, &[], format!("it is AS{asn}, the configuration says AS{wanted}"));
+            return refuse(2, &[], format!("it is AS{asn}, but AS{wanted} is configured"));
         }
         if matches!(theirs.hold_time, 1 | 2) {
             let seconds = theirs.hold_time;

@@ -29,10 +29,10 @@ pub(super) struct Link {
     /// Messages and bytes before those.
     pub(super) count: u64,
     pub(super) offset: u64,
-    /// When the neighbour counts as gone, and when it has to hear from us.
+    /// When the neighbour counts as gone, and when the next KEEPALIVE is due.
     hold: Option<Duration>,
     keepalive: Option<Duration>,
-    /// What the times of its KEEPALIVEs are drawn by.
+    /// The random numbers for the times of KEEPALIVEs.
     seed: u64,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Phase {
 
 pub(super) struct Established {
     pub(super) agreed: Agreed,
-    /// The neighbour has not said everything.
+    /// The neighbour has not sent its whole table.
     pub(super) resync: Option<Resync>,
 }
 
@@ -118,7 +118,7 @@ impl Link {
         Fatal::new(Notification::with_data(5, subcode, [kind]), why)
     }
 
-    /// The neighbour was heard: the hold timer starts anew.
+    /// A message of the neighbour came: restarts the hold timer.
     pub(super) fn heard(&mut self, now: Duration) {
         if let Some(agreed) = self.agreed() {
             self.hold = agreed.hold_time.map(|time| now.saturating_add(time));
@@ -144,7 +144,7 @@ impl Link {
         self.keepalive.is_some_and(|due| now >= due)
     }
 
-    /// When the neighbour counts as having said everything.
+    /// When the neighbour counts as having sent its whole table.
     pub(super) fn resync_deadline(&self, neighbour: &Neighbour) -> Option<Duration> {
         let Phase::Established(established) = &self.phase else { return None };
         let resync = established.resync.as_ref()?;

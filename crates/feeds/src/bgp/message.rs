@@ -16,7 +16,7 @@ use super::session::{BgpSession, End};
 use crate::peer_mapper::PeerMapper;
 use crate::{Event, FeedError, Listener};
 
-/// Bytes that wait for a neighbour that asks and does not read.
+/// Maximum number of bytes that wait for a neighbour that sends requests and does not read.
 const MOST_UNSENT: usize = 64 << 10;
 
 /// The verbs of the table, and what is to be sent.
@@ -74,7 +74,7 @@ impl BgpSession {
         self.peer = Some(Peer { address: Some(*address), asn: agreed.asn, source: source.clone() });
         let has_ends = agreed.graceful.is_some();
         if has_ends {
-            // We have said everything: it is nothing.
+            // End-of-RIB at once: we announce nothing.
             agreed.families.iter().for_each(|family| write_end(out, *family));
         }
         self.peers.figures.remarks.insert("session", agreed.to_string());
@@ -173,7 +173,7 @@ impl BgpSession {
         }
         match (subtype, resync) {
             (0, _) if out.len() > MOST_UNSENT => {
-                let why = "it asks for routes and does not read the answers";
+                let why = "it requests routes and does not read the answers";
                 return Err(Fatal::new(Notification::new(CEASE, 8), why).into());
             }
             (0, _) => [1, 2].into_iter().for_each(|subtype| write_refresh(out, family, subtype)),
@@ -198,7 +198,7 @@ impl BgpSession {
         Ok(())
     }
 
-    /// The neighbour has said everything: what is still stale is gone.
+    /// The neighbour has sent its whole table: routes that are still stale are removed.
     pub(super) fn complete(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         if let Some(established) = self.link.as_mut().and_then(Link::established) {
             established.resync = None;

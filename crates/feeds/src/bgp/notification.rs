@@ -38,7 +38,7 @@ pub struct Notification {
     pub code: u8,
     /// The subcode; 0 where the code has none.
     pub subcode: u8,
-    /// What the codes define to come behind them.
+    /// The data that the codes define.
     pub data: Vec<u8>,
 }
 

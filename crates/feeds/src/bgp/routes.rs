@@ -7,7 +7,7 @@ use fibula_ingest::{Damage, Sink};
 use super::agreed::Agreed;
 use crate::peer_mapper::PeerMapper;
 
-/// Between the decoder of UPDATE messages and the table: leaves out what the session has no agreement about.
+/// Between the decoder of UPDATE messages and the table: drops routes of families that were not negotiated.
 pub(super) struct Routes<'a> {
     pub(super) told: PeerMapper<'a>,
     families: (bool, bool),

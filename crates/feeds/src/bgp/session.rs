@@ -22,16 +22,16 @@ pub struct BgpSession {
     expires: Option<Duration>,
     /// It exceeded its limit: until then it is refused.
     pub(super) refused_until: Option<Duration>,
-    /// It has no more routes of a family than so many: what the table counted, and announcements since.
+    /// An upper bound of its routes of a family: the table's count, and announcements since.
     pub(super) at_most: usize,
     pub(super) events: Box<dyn Fn(Event) + Send>,
 }
 
 /// Why a connection ends.
 pub(super) enum End {
-    /// We say so.
+    /// We sent a NOTIFICATION.
     Ours(Fatal),
-    /// The neighbour says so; `None` if its NOTIFICATION makes no sense.
+    /// The neighbour sent a NOTIFICATION; `None` if it is malformed.
     Theirs(Option<Notification>),
     /// The table cannot go on.
     Table(FeedError),
@@ -119,7 +119,7 @@ impl BgpSession {
         self.expires = None;
     }
 
-    /// Ends the connection; says so in a sentence.
+    /// Ends the connection, with the reason as a sentence.
     fn end_link(
         &mut self,
         now: Duration,
@@ -134,7 +134,7 @@ impl BgpSession {
                 (None, "it ended the session with a NOTIFICATION that makes no sense".to_owned())
             }
             End::Table(error) => {
-                // The table keeps what it has, as for any lost connection.
+                // The table keeps its routes, as for any lost connection.
                 out.extend(Notification::new(CEASE, 8).encode());
                 return error;
             }

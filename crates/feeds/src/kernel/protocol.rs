@@ -39,23 +39,23 @@ enum State {
     Lost(Duration),
 }
 
-/// What there is while the socket is open.
+/// The state while the socket is open.
 struct Open {
     decoder: NetlinkDecoder,
     /// The part that is being dumped.
     part: Option<Part>,
-    /// When the kernel is asked again.
+    /// When the next dump is requested.
     again: Option<Duration>,
     /// It is in doubt whether the table is the kernel's.
     is_resync: bool,
     /// The dump that runs was interrupted.
     is_interrupted: bool,
-    /// When something came last, or was asked.
+    /// The time of the last message or request.
     last: Duration,
 }
 
 impl KernelProtocol {
-    /// A kernel whose socket is not open yet. `overruns` is what its sockets count.
+    /// A protocol without an open socket. `overruns` is the counter of its sockets.
     pub fn new(options: KernelOptions, overruns: Overruns) -> Self {
         Self {
             options,
@@ -105,7 +105,7 @@ impl KernelProtocol {
         Ok(())
     }
 
-    /// Gives what the decoder says to the listener.
+    /// Passes the decoder's updates to the listener.
     fn tell<T>(
         &mut self,
         to: &mut dyn Listener,
@@ -168,7 +168,7 @@ impl KernelProtocol {
         Ok(())
     }
 
-    /// When the kernel is asked again: not while it answers.
+    /// When the next dump is requested: not during one.
     fn asks_at(open: &Open) -> Option<Duration> {
         open.again.filter(|_| open.part.is_none())
     }

@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use super::Overruns;
 use crate::net::{Got, StreamDevice};
 
-/// The groups of notifications that are heard, numbered from 1: links, IPv4 addresses and routes, IPv6 addresses
+/// The groups of notifications that are received, numbered from 1: links, IPv4 addresses and routes, IPv6 addresses
 /// and routes, next hops.
 const GROUPS: [u32; 6] = [1, 5, 7, 9, 11, 32];
 

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use crate::Event;
 
-/// Something that happened to a source of a [`Hub`](super::Hub); the others go on.
+/// An event of a source of a [`Hub`](super::Hub). It does not affect other sources.
 #[derive(Debug)]
 pub struct SourceReport {
     /// The source, or its session: `bmp`, `bmp 192.0.2.1`.
     pub source: Arc<str>,
-    /// What happened.
+    /// The event.
     pub what: SourceEvent,
 }
 
-/// What happened to a source.
+/// An event of a source.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SourceEvent {
@@ -84,7 +84,7 @@ pub enum SourceEvent {
         /// How many.
         count: u64,
     },
-    /// What the source's protocol reports.
+    /// An event of the source's protocol.
     Protocol(Event),
 }
 
@@ -127,7 +127,7 @@ impl fmt::Display for SourceEvent {
 /// Receives reports.
 pub(super) type Hear = Arc<dyn Fn(SourceReport) + Send + Sync>;
 
-/// Lets through a few of what may come in floods, and counts the rest.
+/// Passes a few of many repeated events, and counts the others.
 #[derive(Clone, Debug)]
 pub(super) struct Throttle {
     /// In one interval.
@@ -153,7 +153,7 @@ impl Throttle {
         Self { most, began: Duration::ZERO, passed: 0, held: 0 }
     }
 
-    /// Goes on where the other is, if that has let through more lately.
+    /// Takes over the state of the other one if that has passed more lately.
     pub(super) fn keep_up(&mut self, other: &Self) {
         if (other.began, other.passed) > (self.began, self.passed) {
             self.clone_from(other);

@@ -1,4 +1,4 @@
-//! The board: how the sources stand.
+//! The board: the states of the sources.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use super::slots::Thing;
 use crate::{Clock, Figures, SourceState, SourceStatus};
 
 impl Hub {
-    /// Writes what is old on the board.
+    /// Updates the outdated entries of the board.
     pub(super) fn write_board(&mut self) {
         let now = self.clock.now();
         self.write_at = None;
@@ -26,7 +26,7 @@ impl Hub {
         }
     }
 
-    /// Whether the thing stands otherwise than the board has it.
+    /// Whether the state differs from the board's.
     pub(super) fn has_changed(&mut self, key: usize) -> bool {
         let Some(slot) = self.slots.get_mut(key) else { return false };
         let state = match &slot.thing {
@@ -54,7 +54,7 @@ impl Hub {
         }
     }
 
-    /// A door stands as the best of its sessions, of which each has a status of its own.
+    /// The state of a door is the best one of its sessions; each session has its own status too.
     fn door_status(
         &mut self,
         source: &str,

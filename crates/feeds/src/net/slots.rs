@@ -34,7 +34,7 @@ pub(super) struct Slot {
     pub(super) thing: Thing,
     /// The source that it belongs to.
     pub(super) source: Arc<str>,
-    /// As it stands on the board.
+    /// Its state on the board.
     pub(super) shown: Option<SourceState>,
     is_queued: bool,
     timer: Option<Duration>,
@@ -122,7 +122,7 @@ impl Slots {
     pub(super) fn time(&mut self, key: usize, now: Duration) {
         let Some(slot) = self.slots.get_mut(&key) else { return };
         let deadline = slot.thing.deadline();
-        // What is overdue already is not put off by everything that happens meanwhile.
+        // An overdue time is not postponed by events meanwhile.
         let is_overdue = deadline.is_some_and(|at| at <= now);
         if slot.timer == deadline || (is_overdue && slot.timer.is_some_and(|at| at <= now + SOON)) {
             return;

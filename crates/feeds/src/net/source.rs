@@ -19,11 +19,11 @@ pub struct FeedSource {
     /// Its name, which no other source has: text without white space. Sessions of a source that listens
     /// are called so with the remote address behind: `bmp 192.0.2.1`.
     pub name: String,
-    /// What it speaks: `fpm`, `bmp`, `bgp`, `kernel`, `ris`, `mrt`.
+    /// Its protocol: `fpm`, `bmp`, `bgp`, `kernel`, `ris`, `mrt`.
     pub kind: &'static str,
     /// The table that it feeds, for display; see [`SourceStatus`](crate::SourceStatus::table).
     pub table: String,
-    /// Where it is heard.
+    /// Its endpoint.
     pub endpoint: Endpoint,
 }
 
@@ -37,7 +37,7 @@ pub enum Endpoint {
     Connect {
         /// Where to.
         address: SocketAddr,
-        /// What is spoken.
+        /// The protocol.
         speaker: ProtocolFactory,
         /// When a connection that failed is tried again.
         retry: Retry,
@@ -46,7 +46,7 @@ pub enum Endpoint {
     Path {
         /// The pipe.
         path: PathBuf,
-        /// What is spoken.
+        /// The protocol.
         speaker: ProtocolFactory,
     },
     /// Reads something that is opened by a function: the kernel's routing socket.
@@ -55,7 +55,7 @@ pub enum Endpoint {
         what: String,
         /// Opens it.
         open: Box<dyn Fn() -> io::Result<Box<dyn StreamDevice>> + Send>,
-        /// What is spoken.
+        /// The protocol.
         speaker: ProtocolFactory,
         /// When a device that failed is opened again.
         retry: Retry,
@@ -78,10 +78,10 @@ pub struct Listen {
     pub keys: Vec<(AnyPrefix, Vec<u8>)>,
 }
 
-/// What is spoken at an endpoint.
+/// Makes the protocols of an endpoint's sessions.
 #[derive(Clone)]
 pub struct ProtocolFactory {
-    /// What it is configured to, as text: at [`HubHandle::reload`](super::HubHandle::reload) a session whose
+    /// Its settings as text: at [`HubHandle::reload`](super::HubHandle::reload) a session whose
     /// settings are equal is not touched.
     pub settings: String,
     /// Makes the protocol of a session.
@@ -128,12 +128,12 @@ impl Default for Retry {
 /// complete after a later one was taken is reported and passed over.
 ///
 /// The folder is **begun** with its newest dump (`rib*`, `bview*`), or with its first file if there is none;
-/// what is before is left alone, and so are later dumps, which say nothing that the updates did not. With
-/// [`Folder::after`] it goes on behind that file. A dump that is read withdraws what its peers had and it
+/// earlier files are ignored, and so are later dumps, which repeat the updates. With
+/// [`Folder::after`] it continues after that file. A dump that is read withdraws what its peers had and it
 /// does not name, after it was read.
 ///
-/// A file that is **damaged** is reported, what can be read of it is taken, and the folder goes on: the files
-/// behind it are worth more than a table that stands still.
+/// A file that is **damaged** is reported, its readable part is used, and the folder continues: later files are worth
+/// more than a table that no longer changes.
 #[derive(Clone)]
 pub struct Folder {
     /// The folder.
@@ -143,7 +143,7 @@ pub struct Folder {
     pub after: Option<String>,
     /// After how long a file that does not change is complete.
     pub settle: Duration,
-    /// What it is configured to, as [`ProtocolFactory::settings`].
+    /// Its settings, as [`ProtocolFactory::settings`].
     pub settings: String,
     /// Makes the decoder of a file.
     pub decoder: Arc<dyn Fn() -> Box<dyn Decoder> + Send + Sync>,
@@ -224,14 +224,14 @@ pub enum FeedSourceError {
         name: String,
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The system has no thread to read its folder.
     Thread {
         /// The source.
         name: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }

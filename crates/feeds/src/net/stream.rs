@@ -14,30 +14,30 @@ use mio::{Interest, Registry, Token};
 use rustix::fs::OFlags;
 use rustix::net::sockopt;
 
-/// What reading gave.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Got {
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(usize),
     /// The other end has closed.
     End,
     /// What came was more than there was room for, so that some of it is lost (`ENOBUFS` of the kernel's
-    /// routing socket). The device is opened again, and says everything again.
+    /// routing socket). The device is opened again, and sends everything again.
     Lost,
 }
 
 /// Something other than a socket or a pipe that gives bytes, such as the kernel's routing socket.
 ///
 /// Its descriptor does not block, and is readable while [`StreamDevice::read`] has something to give. Opened
-/// anew, it says everything again.
+/// anew, it sends everything again.
 pub trait StreamDevice: AsFd + Send {
-    /// Reads what there is, whole records where the device has records.
+    /// Reads the available data, complete records if the device has records.
     ///
     /// # Errors
     /// [`ErrorKind::WouldBlock`] if there is nothing; after any other error the device is opened again.
     fn read(&mut self, into: &mut [u8]) -> io::Result<Got>;
 
-    /// Sends what the protocol has to say; gives how many bytes of it were taken.
+    /// Sends output of the protocol, and returns the number of bytes sent.
     ///
     /// # Errors
     /// As [`StreamDevice::read`].
@@ -58,8 +58,7 @@ pub(super) enum Stream {
     StreamDevice(Box<dyn StreamDevice>),
 }
 
-/// A connection whose other end says nothing at all is asked after so long whether it is still there, and
-/// is given up a minute after it was last heard.
+/// A silent connection is probed after this time, and closed a minute after its last data.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 3;
@@ -118,7 +117,7 @@ impl Stream {
         matches!(self, Self::Fifo(_))
     }
 
-    /// Begins to poll. What cannot be polled is readable all the time: files, `/dev/null`.
+    /// Begins to poll. A descriptor that cannot be polled is always readable: files, `/dev/null`.
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
         match self {
@@ -143,7 +142,7 @@ impl Stream {
         }
     }
 
-    /// Ends polling. What cannot be ended ends with the descriptor.
+    /// Ends polling. If that fails, it ends with the descriptor.
     pub(super) fn deregister(&mut self, registry: &Registry) {
         let _ = match self {
             Self::Tcp(stream) => registry.deregister(stream),
@@ -157,7 +156,7 @@ impl Stream {
         };
     }
 
-    /// Reads what there is.
+    /// Reads the available data.
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<Got> {
         let read = match self {
             Self::Tcp(stream) => stream.read(into),
@@ -170,7 +169,7 @@ impl Stream {
         })
     }
 
-    /// Writes what there is room for.
+    /// Writes as much as there is room for.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),

@@ -33,20 +33,20 @@ fn opens() {
             neighbour(),
             of("01 03 fbf4 005a c0000209 00"),
             "03 02010004",
-            "it speaks BGP version 3, we speak 4",
+            "its BGP version is 3, ours is 4",
         ),
         // Behind another version nothing has to make sense.
         (
             neighbour(),
             of("01 05 fbf4 005a c0000209 ff"),
             "03 02010004",
-            "it speaks BGP version 5, we speak 4",
+            "its BGP version is 5, ours is 4",
         ),
         (
             neighbour(),
             of("01 04 fbf5 005a c0000209 00"),
             "03 0202",
-            "it is AS64501, the configuration says AS64500",
+            "it is AS64501, but AS64500 is configured",
         ),
         (
             any.clone(),

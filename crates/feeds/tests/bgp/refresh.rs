@@ -95,7 +95,7 @@ fn answers_are_bounded() {
     let mut bench = Bench::established(neighbour(), &[IPV4, FOUR, ENHANCED]);
     let many = message("05 00010001").repeat(1000);
     let why = (0..1000).find_map(|_| bench.send(&many).err()).unwrap();
-    assert!(why.contains("asks for routes and does not read the answers"), "{why}");
+    assert!(why.contains("requests routes and does not read the answers"), "{why}");
     assert!(bench.out.len() < 70_000);
     assert_eq!(bench.sent().last().unwrap(), "03 0608");
 }

@@ -219,7 +219,7 @@ pub fn refusals(world: &World) {
     Bird::configure(world, (0, 6000), "");
     let mut collector = Collector::new(neighbour(64999));
     let bird = Bird::start(world, &[]);
-    collector.until_logged("it is AS65002, the configuration says AS64999");
+    collector.until_logged("it is AS65002, but AS64999 is configured");
     bird.until(&mut collector, "Received: Bad peer AS");
     let few = Neighbour {
         most_routes: Some(2000),

@@ -13,7 +13,7 @@ pub enum ClientError {
     },
     /// There are no certificates to check the server's certificate with.
     Certificates {
-        /// What is wrong.
+        /// The error.
         what: String,
     },
     /// The token has characters that a header cannot have.
@@ -22,14 +22,14 @@ pub enum ClientError {
     Io {
         /// At which step.
         what: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The server and this end do not agree on TLS.
     Tls {
         /// The server.
         server: String,
-        /// On what.
+        /// The operation that failed.
         error: io::Error,
     },
     /// The server's certificate is that of an authority, which is for certificates of others.
@@ -53,7 +53,7 @@ pub enum ClientError {
     },
     /// The answer is invalid.
     Answer {
-        /// What is wrong with it.
+        /// The error.
         what: String,
     },
 }
@@ -79,7 +79,7 @@ impl fmt::Display for ClientError {
             Self::Refused { status, sentence } => {
                 write!(f, "the server refuses (status {status}): {sentence}")
             }
-            Self::Answer { what } => write!(f, "the server's answer makes no sense: {what}"),
+            Self::Answer { what } => write!(f, "invalid answer of the server: {what}"),
         }
     }
 }

@@ -339,7 +339,7 @@ where
 {
     let shaken = http1::handshake(TokioIo::new(stream)).await;
     let (sender, connection) = shaken.map_err(ClientError::Http)?;
-    // What goes wrong with it, whoever waits for an answer hears.
+    // Its errors are returned to the request that waits for an answer.
     tokio::spawn(async move { drop(connection.await) });
     Ok(sender)
 }

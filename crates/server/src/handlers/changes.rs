@@ -25,7 +25,7 @@ use crate::http::params::Params;
 use crate::http::time::rfc3339;
 use crate::site::{self, Site};
 
-/// Changes of an answer, and the most that may be asked for.
+/// Default and maximum number of changes in an answer.
 pub(crate) const LIMIT: usize = 100;
 pub(crate) const MOST: u64 = 1000;
 
@@ -35,7 +35,7 @@ pub(crate) const VIEWS: &[&str] = &["covered", "exact"];
 const PART: usize = 256;
 /// Changes that a reader passes over before others have their turn.
 const SCANNED: usize = 16 * PART;
-/// How often a reader hears that the connection is there, if nothing changes.
+/// Interval of keep-alive comments while nothing changes.
 const QUIET: Duration = Duration::from_secs(15);
 
 pub(crate) fn history(site: &Arc<Site>, params: &Params) -> Answer {
@@ -45,7 +45,7 @@ pub(crate) fn history(site: &Arc<Site>, params: &Params) -> Answer {
     json(&api::History { changes: shapes(site, &changes) })
 }
 
-/// Which changes somebody asked for.
+/// The changes that a request selects.
 struct Which {
     vrf: Option<Vrf>,
     prefix: Option<AnyPrefix>,
@@ -87,7 +87,7 @@ impl Which {
     }
 }
 
-/// What is added to a change's number for its id, so that ids ascend over restarts.
+/// The number added to a change's number for its id, so that ids increase over restarts.
 fn base(site: &Site) -> u64 {
     let since = site.started.duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_micros() as u64
@@ -148,7 +148,7 @@ pub(crate) fn events(site: &Arc<Site>, params: &Params) -> Answer {
     Ok(response)
 }
 
-/// The change to begin with, and what was lost before: `Some(None)` is an unknown number.
+/// The change to begin with, and the number of lost ones before it: `Some(None)` is an unknown number.
 fn begin(history: &History, base: u64, last: Option<u64>) -> (u64, Option<Option<u64>>) {
     let next = history.next();
     match last {
@@ -196,7 +196,7 @@ pub(crate) struct Events {
 impl Events {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if std::mem::take(&mut self.is_first) {
-            // Tells the client, and those in between, that it begins.
+            // Makes the client and proxies see the beginning at once.
             return Poll::Ready(Some(Bytes::from_static(b": changes of best routes\n\n")));
         }
         loop {
@@ -213,14 +213,14 @@ impl Events {
                 return Poll::Ready(None);
             }
             if !self.read() {
-                // Many changes that nobody asked for: others have their turn.
+                // Many changes that the request does not select: give other tasks their turn.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
         }
     }
 
-    /// Takes the next changes; false if none of many was asked for.
+    /// Takes the next changes; false if the request selects none of many.
     fn read(&mut self) -> bool {
         let mut scanned = 0;
         let is_found = loop {

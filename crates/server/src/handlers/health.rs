@@ -28,7 +28,7 @@ fn ok() -> Answer {
     json(&api::Health { status: "ok".to_owned() })
 }
 
-/// What is wrong. An answer that was wrong once is a fault of the program: it stays until that is started
+/// The fault. An answer that was wrong once is a fault of the program: it stays until that is started
 /// again, although the table was made anew at once.
 fn trouble(site: &Site) -> Option<String> {
     let longest = site.options.longest_lag;

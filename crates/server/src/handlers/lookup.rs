@@ -15,7 +15,7 @@ use crate::site::{self, Site};
 /// Routes, the longest first.
 type Chain<A> = Vec<(Prefix<A>, Path)>;
 
-/// What tables say, as it was when the RIB was locked once.
+/// The answers of all tables under one lock of the RIB.
 struct Seen<A> {
     sequence: u64,
     names: Names,

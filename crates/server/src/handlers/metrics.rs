@@ -14,7 +14,7 @@ use crate::http::answer::{Answer, whole};
 use crate::http::params::Params;
 use crate::site::{self, Site};
 
-/// What the server counts of itself.
+/// The server's own counters.
 #[derive(Default)]
 pub(crate) struct Counts {
     /// Answers by endpoint, the last for paths that there are not, and by class of status.
@@ -107,8 +107,13 @@ fn rib(site: &Site, text: &mut Text) {
     text.head("rib_bytes", "gauge", "Memory of the RIB.");
     text.sample("rib_bytes", &[("part", "routes")], memory.route_bytes);
     text.sample("rib_bytes", &[("part", "attribute_sets")], memory.set_bytes);
-    text.one("peers", "gauge", "Peers that were ever heard.", peers);
-    text.one("peers_resyncing", "gauge", "Peers that say everything again.", resyncing);
+    text.one("peers", "gauge", "Peers that have announced routes since the start.", peers);
+    text.one(
+        "peers_resyncing",
+        "gauge",
+        "Peers that are announcing all their routes again.",
+        resyncing,
+    );
 }
 
 /// A number of one family of a table.
@@ -245,7 +250,7 @@ fn sources(site: &Site, text: &mut Text) {
             text.sample("source_state", &labels, u8::from(source.state == state));
         }
     }
-    /// A counter's name, what it counts, and where it is.
+    /// A counter's name, its description and its field.
     type Counter = (&'static str, &'static str, fn(&crate::api::SourceStatus) -> u64);
     let numbers: [Counter; 6] = [
         ("source_connections_total", "Connections that began.", |s| s.connections),

@@ -50,7 +50,7 @@ files! {
     "theme.js" SCRIPT,
 }
 
-/// What the page may load: its own files, and its own server's answers.
+/// The content policy of the page: its own files, and answers of its own server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
@@ -77,7 +77,7 @@ impl File {
         }
         let headers = response.headers_mut();
         headers.insert(header::ETAG, self.tag.clone());
-        // Asked for each time, and sent again only when the program is another one.
+        // Revalidated each time, and sent again only when the program has changed.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -85,7 +85,7 @@ impl File {
     }
 }
 
-/// A digest of a file (FNV-1a, 64 bits): it tells versions apart, and guards nothing.
+/// A digest of a file (FNV-1a, 64 bits): it identifies versions and protects nothing.
 fn tag(content: &[u8]) -> HeaderValue {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     let digest = content.iter().fold(0xcbf2_9ce4_8422_2325, step);

@@ -12,7 +12,7 @@ use crate::http::answer::{Answer, Refusal, json};
 use crate::http::params::{Params, prefix};
 use crate::site::{self, Site};
 
-/// Prefixes of a table in an answer, and the most that may be asked for.
+/// Default and maximum number of prefixes of a table in an answer.
 pub(crate) const LIMIT: usize = 100;
 pub(crate) const MOST: u64 = 1000;
 
@@ -71,7 +71,7 @@ fn look<A: Addr>(
     table: Option<&str>,
 ) -> Result<(Vec<Decisions<A>>, Names), Refusal> {
     let of_table = |vrf| {
-        // One more than asked for tells whether there are more.
+        // One more than the limit shows whether there are more.
         let mut prefixes: Vec<Prefix<A>> = match view {
             "covering" => rib.covering(vrf, prefix).into_iter().map(|(found, _)| found).collect(),
             "covered" => {

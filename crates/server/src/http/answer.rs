@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::body::Payload;
 use crate::api::Problem;
 
-/// What a handler gives back.
+/// The result of a handler.
 pub(crate) type Answer = Result<Response<Payload>, Refusal>;
 
 pub(crate) const JSON: &str = "application/json";
@@ -20,7 +20,7 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     pub(crate) sentence: String,
-    /// A header that tells more.
+    /// A header with details.
     pub(crate) header: Option<(header::HeaderName, String)>,
 }
 
@@ -37,7 +37,7 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, sentence)
     }
 
-    /// There is too much of it now; it may be tried again after so many seconds.
+    /// Too many at once; the client may try again after this number of seconds.
     pub(crate) fn busy(sentence: impl Display, seconds: u32) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, sentence)
             .with(header::RETRY_AFTER, seconds.to_string())

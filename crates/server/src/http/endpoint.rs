@@ -11,22 +11,22 @@ pub(crate) struct Endpoint {
     pub(crate) method: Verb,
     /// Its path; a last part in braces stands for the rest of the path, slashes included.
     pub(crate) path: &'static str,
-    /// What it does, in a sentence.
+    /// Its description, one sentence.
     pub(crate) summary: &'static str,
-    /// What the part in braces is.
+    /// The parameter in braces.
     pub(crate) rest: Option<Parameter>,
     pub(crate) query: &'static [Parameter],
     pub(crate) returns: Returns,
     /// The statuses of its refusals, beside those that every endpoint has.
     pub(crate) refusals: &'static [u16],
-    /// Whether it asks for no token.
+    /// Whether it needs no token.
     pub(crate) is_open: bool,
     /// Whether it takes any query: a page reads its own, and a link that was shared may have got parameters on its way.
     pub(crate) is_lenient: bool,
     pub(crate) handler: Handler,
 }
 
-/// What is done to a path.
+/// The HTTP method.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     /// `GET`, and `HEAD`, which is the same without the body.
@@ -43,7 +43,7 @@ impl Verb {
     }
 }
 
-/// What makes the answer.
+/// The function that answers.
 pub(crate) enum Handler {
     /// A function that is done in microseconds.
     Now(fn(&Arc<Site>, &Params) -> Answer),
@@ -53,7 +53,7 @@ pub(crate) enum Handler {
     Bulk,
 }
 
-/// What an answer is made of.
+/// The content of an answer.
 pub(crate) enum Returns {
     /// JSON, by the name of its schema.
     Json(&'static str),
@@ -71,7 +71,7 @@ pub(crate) struct Parameter {
     pub(crate) summary: &'static str,
 }
 
-/// What a parameter may be.
+/// The type of a parameter.
 pub(crate) enum Takes {
     Text,
     /// A whole number in this range.

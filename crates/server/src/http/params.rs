@@ -8,7 +8,7 @@ use hyper::{HeaderMap, Uri};
 use super::answer::Refusal;
 use super::endpoint::{Endpoint, Parameter, Takes};
 
-/// A request's parameters. What is in here is as the endpoint documents it.
+/// A request's parameters, checked against the endpoint's documentation.
 pub(crate) struct Params {
     /// The last part of the path.
     pub(crate) rest: String,
@@ -67,7 +67,7 @@ impl Params {
         self.query.iter().find(|(known, _)| *known == name).map(|(_, value)| &**value)
     }
 
-    /// The value of a parameter that is a number, or what stands for it.
+    /// The value of a parameter that is a number.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }

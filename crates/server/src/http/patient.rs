@@ -22,7 +22,7 @@ impl<S> Patient<S> {
         Self { stream, stall, waiting: None }
     }
 
-    /// Passes on what a write said; an error if it has been waiting for too long.
+    /// Returns the result of a write, or an error if it has been waiting for too long.
     fn watch<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -34,7 +34,7 @@ use crate::http::params::{Params, shown};
 use crate::site::Site;
 use pipe::{Input, Output, Pipe, Shared, pump};
 
-/// Media types, and the formats that they stand for.
+/// Media types and their formats.
 pub(crate) const MEDIA: &[&str] = &[
     "application/x-ndjson",
     "text/csv",
@@ -48,19 +48,19 @@ const FORMATS: [LogFormat; 5] =
 /// Pieces that wait between a client and the thread that works for it, each way.
 const WAITING: usize = 4;
 
-/// What the beginning of an answer says.
+/// The status and headers of an answer.
 struct Head {
     table: String,
     sequence: u64,
     age_ms: u128,
 }
 
-/// What the thread has to know.
+/// The input of the thread.
 struct Work {
     site: Arc<Site>,
     format: LogFormat,
     options: AnnotateOptions,
-    /// Whether nothing was said about what to add.
+    /// Whether the parameter `add` is absent.
     add_all: bool,
     table: Option<String>,
 }
@@ -103,7 +103,7 @@ pub(crate) async fn bulk(site: Arc<Site>, params: Params, body: Incoming) -> Ans
     let head: Head = match timeout_at(until, head).await {
         Ok(Ok(head)) => head?,
         Ok(Err(_)) => {
-            let sentence = "the lookup ended early; the server's log says why";
+            let sentence = "the lookup ended early; see the server's log";
             return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, sentence));
         }
         Err(_) => return Err(pipe::too_slow("the lookup")),
@@ -152,7 +152,7 @@ impl Work {
         Self { site: Arc::clone(site), format, options, add_all, table }
     }
 
-    /// Answers, or says why not.
+    /// Writes the answer, or returns the refusal.
     fn run(mut self, pipe: Pipe) {
         let pipe = Rc::new(RefCell::new(pipe));
         let done = self.site.frozen_table(self.table.as_deref()).and_then(|frozen| {

@@ -20,7 +20,7 @@ use crate::http::answer::Refusal;
 
 /// Bytes of a piece of an answer.
 const PIECE: usize = 64 << 10;
-/// How long to wait for more of the body before what is there is answered.
+/// How long to wait for more of the body before the received part is answered.
 const GATHER: Duration = Duration::from_millis(20);
 
 pub(super) fn too_long(bytes: u64) -> Refusal {
@@ -30,12 +30,12 @@ pub(super) fn too_long(bytes: u64) -> Refusal {
 
 pub(super) fn too_slow(what: &str) -> Refusal {
     let sentence =
-        format!("{what} took too long; send less at once, and take answers as they come");
+        format!("{what} took too long; send smaller requests, and read the answer while you send");
     Refusal::new(StatusCode::REQUEST_TIMEOUT, sentence)
 }
 
 fn ending() -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server ends; ask again")
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping; try again")
 }
 
 /// Passes a body on. What nobody takes any more is still read for a while: many clients see an answer only
@@ -81,12 +81,12 @@ pub(super) async fn pump(
     }
 }
 
-/// What the thread has of a client. Its two ends share it: before the thread waits for more, the client gets
-/// what is there.
+/// The thread's side of a client. Its two ends share it: before the thread waits for more input, it sends the
+/// pending output.
 pub(super) struct Pipe {
     pub(super) from_client: mpsc::Receiver<Result<Bytes, Refusal>>,
     pub(super) to_client: mpsc::Sender<io::Result<Bytes>>,
-    /// Who waits for the beginning of the answer, until it is said.
+    /// The receiver of the status and headers, until they are sent.
     pub(super) say_head: Option<oneshot::Sender<Result<Head, Refusal>>>,
     pub(super) head: Option<Head>,
     /// When the lookup has to be done.
@@ -98,9 +98,9 @@ pub(super) struct Pipe {
     /// Whether rows are lines.
     pub(super) is_text: bool,
     pub(super) runtime: Handle,
-    /// True once the server is asked to end.
+    /// True once the server is stopping.
     pub(super) stop: watch::Receiver<bool>,
-    /// What was read and not taken yet, what was written and not sent yet.
+    /// Input that was read and not taken yet, and output that was written and not sent yet.
     pub(super) input: Bytes,
     pub(super) output: Vec<u8>,
     /// Why the lookup cannot go on.
@@ -110,7 +110,7 @@ pub(super) struct Pipe {
 pub(super) type Shared = Rc<RefCell<Pipe>>;
 
 impl Pipe {
-    /// An error that ends the lookup; what it is stays here.
+    /// An error that ends the lookup; its text is kept here.
     fn refuse(&mut self, refusal: Refusal) -> io::Error {
         let error = io::Error::other(refusal.sentence.clone());
         self.refused = Some(refusal);
@@ -134,7 +134,7 @@ impl Pipe {
         part.transpose().map_err(|refusal| self.refuse(refusal))
     }
 
-    /// The next part of the body, however long it takes; the client gets what is there before.
+    /// Waits for the next part of the body, after sending the pending output.
     fn wait_for_more(&mut self) -> io::Result<Option<Result<Bytes, Refusal>>> {
         self.send()?;
         let Self { runtime, from_client, stop, .. } = self;
@@ -148,7 +148,7 @@ impl Pipe {
         more.map_err(|refusal| self.refuse(refusal))
     }
 
-    /// Sends what was written.
+    /// Sends the pending output.
     fn send(&mut self) -> io::Result<()> {
         if self.output.is_empty() {
             return Ok(());
@@ -173,7 +173,7 @@ impl Pipe {
 
     fn begin(&mut self) {
         if let (Some(say_head), Some(head)) = (self.say_head.take(), self.head.take()) {
-            // Nobody hears it if the client went away.
+            // Fails if the client has closed the connection.
             let _ = say_head.send(Ok(head));
         }
     }
