@@ -78,7 +78,7 @@ impl Watch for Aloud<'_> {
     }
 
     fn stands_in(&mut self, name: &str, column: &str, value: &str) {
-        note(format_args!("{name}: no column {column}; its values are the file's name: {value}"));
+        note(format_args!("{name}: no column {column}, its values are the file's name: {value}"));
     }
 
     fn merged(&mut self, table: &Table) {

@@ -147,7 +147,7 @@ fn only_those_with_the_token_are_answered() {
     assert!(client.lookup("10.0.0.1".parse().unwrap(), None).is_ok());
     let mut client = lab.client();
     let refused = client.lookup("10.0.0.1".parse().unwrap(), None).unwrap_err().to_string();
-    assert!(refused.contains("status 401") && refused.contains("asks for a token"), "{refused}");
+    assert!(refused.contains("status 401") && refused.contains("requires a token"), "{refused}");
 }
 
 #[test]
