@@ -26,7 +26,7 @@ impl Hop {
     /// The hop with this index.
     ///
     /// # Panics
-    /// If `index` is `u32::MAX`, which stands for [`Hop::NONE`].
+    /// If `index` is `u32::MAX`, which means [`Hop::NONE`].
     #[inline]
     pub const fn new(index: u32) -> Self {
         assert!(index != u32::MAX, "hop index u32::MAX stands for Hop::NONE");

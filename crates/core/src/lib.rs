@@ -2,9 +2,9 @@
 //!
 //! # Longest-prefix match in one page
 //!
-//! A *prefix* such as `10.1.0.0/16` stands for all addresses that begin with the same 16 bits. A *route* gives a
+//! A *prefix* such as `10.1.0.0/16` contains all addresses that begin with the same 16 bits. A *route* gives a
 //! prefix a *next hop*: the action for packets (or log lines) with an address in the prefix. Prefixes nest:
-//! `10.1.0.0/16` lies inside `10.0.0.0/8`, and an address in both belongs to the longer one. Finding the longest one
+//! `10.1.0.0/16` is inside `10.0.0.0/8`, and the longer one matches an address in both. Finding the longest one
 //! is *longest-prefix match* (LPM).
 //!
 //! Two prefixes either nest or are disjoint; they never overlap in part. So a table of *n* routes cuts the address

@@ -3,7 +3,7 @@ use alloc::boxed::Box;
 use crate::{Addr, BuildError, Lookup, Prefix, Routes};
 
 /// An engine whose tables can be updated. A scheme that can patch its tables overrides [`Follow::follow`]; the
-/// default asks for a new build. The trait is object-safe and independent of [`Persist`](crate::Persist): an engine
+/// default requests a new build. The trait is object-safe and independent of [`Persist`](crate::Persist): an engine
 /// that cannot be stored can still be patched.
 ///
 /// A table that readers use never changes. Patch a copy that has no readers, either a clone or an older table that
@@ -22,7 +22,7 @@ pub trait Follow<A: Addr>: Lookup<A> {
     }
 
     /// A copy to patch while this table stays unchanged; `None` if a copy would not be much cheaper than a build.
-    /// The copy may omit what patches have left behind.
+    /// The copy may omit the garbage of patches.
     fn copy(&self) -> Option<Box<dyn Follow<A>>> {
         None
     }

@@ -26,7 +26,7 @@ pub(crate) struct ByNeed<A: FibFamily> {
     engine: OnceLock<BoxedEngine<A>>,
 }
 
-/// The number that stands for the route with this index.
+/// The number of the route with this index.
 type Number<A> = fn(usize, &Route<A>) -> u32;
 
 /// Searching this many addresses takes only a few milliseconds for any table.

@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What each kind of table can do
+//! # Questions that each kind of table answers
 //!
 //! | | snapshot, table in memory | generation of a live table |
 //! |---|---|---|

@@ -99,7 +99,7 @@ impl<A: FibFamily> OpenFamily<A> {
         self.report.isa
     }
 
-    /// One line that says which engine answers, and why.
+    /// One line with the engine in use and the reason.
     pub fn reason(&self) -> &str {
         &self.report.reason
     }

@@ -72,7 +72,7 @@ impl Fib {
         }))
     }
 
-    /// Like [`Fib::routes_where`], but only `None` asks for routes without a value, and empty text only for those whose
+    /// Like [`Fib::routes_where`], but only `None` selects routes without a value, and empty text only for those whose
     /// value it is.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl Fib {
 struct Wanted<'a> {
     /// No value.
     none: bool,
-    /// The value that this text stands for.
+    /// The value of this text.
     text: Option<&'a str>,
 }
 

@@ -20,7 +20,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A program can read other files itself: [`sources`] makes a table of what `fibula build` takes (networks and ranges as text
+//! A program can read other files itself: [`sources`] makes a table from the inputs of `fibula build` (networks and
+//! ranges as text
 //! or CSV, MRT, mmdb, plain or compressed), and [`ingest`] has the decoders.
 //!
 //! ```
@@ -48,7 +49,7 @@
 //! let table = Table::from_routes(v4, Routes::default());
 //! let fib = Fib::of_table(table, &FibOptions::default())?;
 //!
-//! // The fast way is to ask for many addresses at once, 64 to 1,024.
+//! // Lookups are fastest in batches of 64 to 1,024 addresses.
 //! let addresses = [0x0a01_0203_u32, 0x0a02_0304, 0x0b00_0000]; // 10.1.2.3, 10.2.3.4, 11.0.0.0
 //! let mut hops = [Hop::NONE; 3];
 //! fib.lookup_batch(&addresses, &mut hops);

@@ -1,4 +1,4 @@
-//! The names of the hash functions, and what they make of one key. `families.rs` has the functions.
+//! The names of the hash functions, and their values for one key. `families.rs` has the functions.
 
 use std::fmt;
 use std::str::FromStr;

@@ -12,17 +12,17 @@ use crate::families::{Digested, HashFamily, KeyWords, of_family};
 /// A key of a filter: `u32`, `u64`, or several words of either, up to 512 bits: `[u32; 1]` to
 /// `[u32; 16]`, `[u64; 1]` to `[u64; 8]`. Another length does not compile.
 ///
-/// A key of several words is hashed once, to 64 bits, and double hashing goes on from their halves,
+/// A key of several words is hashed once, to 64 bits, and double hashing continues from their halves,
 /// with [`Hash::MurmurSeeded`] too. Words of 32 bits are hashed as their bytes are, so that `[u32; 2 * n]`
 /// and the `[u64; n]` of the same little-endian bytes are the same key; `[u64; 1]` and `u64` are not.
 #[expect(private_bounds, reason = "sealed: the vector forms know these keys")]
 pub trait Key: Hashed + Copy + Ord + Debug + Send + Sync {}
 
-/// What positions are computed from.
+/// The input of positions.
 pub(crate) trait Hashed: Copy {
     /// The key itself, or the digest of its words.
     type Lane: Word;
-    /// What hashes the lane.
+    /// The hash family of the lane.
     type By<F: HashFamily>: HashFamily;
     fn lane<F: HashFamily>(self) -> Self::Lane;
 }
@@ -52,7 +52,7 @@ macro_rules! words {
 
 words!(u32, u64);
 
-/// The bytes of a key of so many words.
+/// The bytes of a key of this number of words.
 const fn bytes<T: Word, const W: usize>() -> usize {
     let bytes = W * size_of::<T>();
     assert!(bytes > 0 && bytes <= 64, "keys have 1 to 512 bits");

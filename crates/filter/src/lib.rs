@@ -1,11 +1,11 @@
 //! Bloom filters: sets that answer "certainly not" or "probably", in a few bits a key, for keys of 32
 //! to 512 bits and for many of them at once. The crate knows no addresses and no packets; the lookup
-//! scheme of Bloomfwd and the subtables of a flow cache are what it is made for.
+//! scheme of Bloomfwd and the subtables of a flow cache use it.
 //!
 //! | filter | what it is | when to use it |
 //! |---|---|---|
-//! | [`Filter`] | plain: `k` positions of one array of bits | keys come and stay; it fits the second-level cache |
-//! | [`CountingFilter`] | a plain one, and counters of 4 bits | keys go, too |
+//! | [`Filter`] | plain: `k` positions of one array of bits | keys are only added; it fits the second-level cache |
+//! | [`CountingFilter`] | a plain one, and counters of 4 bits | keys are also removed |
 //! | [`BlockedFilter`] | all bits of a key in half a cache line | it is larger than that; many keys pass |
 //!
 //! ```text
@@ -17,11 +17,10 @@
 //!   bits       .  .  .  1  .  .  1  .  .  1  .  .  .  .  .  .
 //!                                ^        ^        ^ not set: 7 is certainly not in
 //! ```
-//!
-//! [`Filter::probe`] takes keys with payloads (the number of a packet, of a row), and gives out those
-//! that pass, together. How it does that is a [`Form`]: the scalar loop, the vectors of 256 bits with
+//! [`Filter::probe`] takes keys with payloads (the number of a packet, of a row), and returns those that pass,
+//! compacted. The algorithm is a [`Form`]: the scalar loop, the vectors of 256 bits with
 //! a table of permutations, the same in 512 bits (the naive step that HPBF leaves out), HPBF (*highly vectorised Bloom filter*) with the expanding loads of
-//! AVX-512, or our own in stages, which is what [`Plan::best`] takes. All let the same keys pass, and
+//! AVX-512, or our own in stages, which [`Plan::best`] uses. All let the same keys pass, and
 //! so do all instruction sets; the tests compare every form on every one. Keys of several words, as
 //! packet headers are, come in [`Columns`] ([`Filter::probe_columns`]): they are hashed to 64 bits, and
 //! the same forms test those.

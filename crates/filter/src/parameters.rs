@@ -1,6 +1,6 @@
 use std::f64::consts::LN_2;
 
-/// How large a filter is: its bits, and the positions of each key.
+/// The parameters of a filter: its number of bits, and the number of positions of each key.
 ///
 /// With `n` keys in `m` bits at `k` positions each, a bit is set with probability `1 - e^(-kn/m)`, and
 /// a key that was not inserted passes with that to the power of `k`. The smallest filter for a rate
@@ -26,7 +26,7 @@ impl Parameters {
     /// The most positions that a key can have.
     pub const MAX_HASHES: u32 = 32;
 
-    /// A filter of exactly so many bits, with so many positions for a key. Both are brought into
+    /// A filter of exactly `bits` bits, with `hashes` positions for a key. Both are clamped to
     /// 1..=[`Parameters::MAX_BITS`] and 1..=[`Parameters::MAX_HASHES`].
     pub fn new(bits: u32, hashes: u32) -> Self {
         Self { bits: bits.clamp(1, Self::MAX_BITS), hashes: hashes.clamp(1, Self::MAX_HASHES) }
@@ -48,7 +48,7 @@ impl Parameters {
         Self::new(bits as u32, (-rate.log2()).ceil() as u32)
     }
 
-    /// The smallest filter for that rate whose keys have so many positions. Fewer positions than
+    /// The smallest filter for that rate whose keys have `hashes` positions. Fewer positions than
     /// [`Parameters::for_rate`] takes cost bits, not many where rates are high: at 30 % one takes 2.8 bits a
     /// key and two 2.5, and each costs a cache access.
     pub fn for_positions(keys: usize, rate: f64, hashes: u32) -> Self {
@@ -83,7 +83,7 @@ impl Parameters {
         self.hashes
     }
 
-    /// The rate of false positives to be expected with so many keys inserted.
+    /// The expected rate of false positives with `keys` keys inserted.
     pub fn rate(self, keys: usize) -> f64 {
         let (hashes, bits) = (f64::from(self.hashes), f64::from(self.bits));
         (1.0 - (-hashes * keys as f64 / bits).exp()).powf(hashes)

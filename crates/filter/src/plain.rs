@@ -17,7 +17,7 @@ use crate::{Columns, Hash, Key, Parameters, Plan, WordKey};
 /// assert!((0..1000u32).all(|key| filter.contains(key)));
 /// assert!((1000..11_000u32).filter(|key| filter.contains(*key)).count() < 200);
 ///
-/// // Many at once: the keys that pass, with what belongs to them.
+/// // Many at once: the keys that pass, with their payloads.
 /// let (keys, rows) = ([7, 3_000_000, 8, 3_000_001u32], [0, 1, 2, 3u32]);
 /// let (mut passed, mut passed_rows) = ([0; 4], [0; 4]);
 /// let n = filter.probe(&keys, &rows, &mut passed, &mut passed_rows);

@@ -99,7 +99,7 @@ impl<T: Pod> Array<T> {
         Some(Self::Stored { image: Arc::clone(image), place, item: PhantomData })
     }
 
-    /// The bytes as they lie in memory.
+    /// The bytes in memory.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         bytemuck::cast_slice(self)
     }

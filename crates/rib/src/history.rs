@@ -55,7 +55,7 @@ struct Ring {
 }
 
 impl History {
-    /// Keeps so many changes.
+    /// A history of at most this number of changes.
     pub(crate) fn new(capacity: usize) -> Self {
         let ring = Ring { changes: VecDeque::new(), next: 1, waiting: 0 };
         Self { ring: Mutex::new(ring), more: Condvar::new(), capacity }

@@ -71,7 +71,7 @@ struct Walk<'a, A: Addr> {
 }
 
 impl<A: Addr> Walk<'_, A> {
-    /// The hop of the longest prefix that covers this one; prefixes are asked for in their order.
+    /// The hop of the longest prefix that covers this one; call it with prefixes in ascending order.
     fn covering(&mut self, prefix: Prefix<A>) -> Hop {
         while let Some(route) = self.ahead.next_if(|route| route.prefix <= prefix) {
             self.open.retain(|open| open.prefix.covers(route.prefix));
@@ -98,7 +98,7 @@ fn family<A: Addr + Pod>(
         })
         .collect();
     let mut values: Vec<Value<'_>> = Vec::new();
-    // Hops of the layers that were seen, and their row: most prefixes repeat one.
+    // Combinations of the layers' hops so far, and their rows: most prefixes repeat one.
     let mut known = HashMap::new();
     let mut found = Vec::with_capacity(prefixes.len());
     for prefix in prefixes {

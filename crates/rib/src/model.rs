@@ -112,7 +112,7 @@ fn routes(number: u64) -> Routes<u32> {
 }
 
 /// An engine that counts how many there are. Each address that is read or patched is a step, and other
-/// threads run between the steps: who reads an engine that is patched meanwhile sees a mixture.
+/// threads run between the steps: a reader of an engine that is patched meanwhile sees a mixture.
 struct Counted {
     hops: [AtomicU32; ADDRS],
     alive: Arc<AtomicUsize>,
@@ -177,7 +177,7 @@ struct Ways {
     copied: AtomicU64,
 }
 
-/// Readers that pin, look up and rest, and a compiler that patches the engine that came back, or a copy of the
+/// Readers that pin, look up and release, and a compiler that patches the engine that came back, or a copy of the
 /// one that serves: a batch is
 /// of one generation, generations never go back, nobody reads an engine that is patched, a patched one
 /// lacks no change, and there are never more than three engines.

@@ -18,7 +18,7 @@ pub(crate) use std::sync::{
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// Locks; what a thread that panicked left behind is whole, since engines are the only strangers, and
+/// Locks; the state that a panicked thread has left is complete, since engines are the only strangers, and
 /// they are called without locks.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

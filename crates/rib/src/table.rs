@@ -211,14 +211,14 @@ impl fmt::Display for SelectedPeer {
 pub enum TableError {
     /// The requested peer is not in the sources.
     NoPeer {
-        /// What was asked for.
+        /// The requested name.
         asked: String,
         /// The peers that there are.
         peers: Vec<String>,
     },
     /// A requested column is in no source.
     NoColumn {
-        /// What was asked for.
+        /// The requested name.
         asked: String,
         /// The columns that there are.
         columns: Vec<String>,
@@ -227,12 +227,12 @@ pub enum TableError {
     AllPeers,
     /// A number exceeds its 32 bits.
     Limit {
-        /// What there is too much of.
+        /// The items of which there are too many.
         what: &'static str,
     },
     /// The table's [`Limits`](crate::Limits) leave no room for another route.
     Full {
-        /// The limit that is reached: so many routes in a table for a peer, or for all peers together.
+        /// The limit that is reached: routes in a table for a peer, or for all peers together.
         most: u64,
         /// Whether it is that of a peer.
         of_peer: bool,

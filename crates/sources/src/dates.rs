@@ -45,7 +45,7 @@ pub struct ReadDates {
 
 /// Receives reports while tables are read, on several threads.
 pub trait WatchDates: Sync {
-    /// So many tables are read.
+    /// The number of tables that are read.
     fn progress(&self, done: usize, of: usize);
     /// The end of a file, as [`Watch::done`].
     fn done(&self, name: &str, report: &ReadReport, damage: &[Damage]);
@@ -263,7 +263,7 @@ fn date_of_rib(path: &Path) -> Result<Option<Moment>, DatesError> {
     /// MRT record types of RIBs: TABLE_DUMP and TABLE_DUMP_V2 (RFC 6396).
     const RIBS: [u16; 2] = [12, 13];
     if path.as_os_str() == "-" {
-        return Ok(None); // what is read here would be missing later
+        return Ok(None); // bytes read here would be missing later
     }
     let fail = |error| DatesError::Io { path: path.to_owned(), error };
     let file = std::fs::File::open(path).map_err(fail)?;

@@ -17,7 +17,7 @@ pub enum DatesError {
     Io {
         /// Its name.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The folder has no files.
@@ -83,7 +83,7 @@ pub enum DatesError {
 }
 
 impl DatesError {
-    /// What to do about it, where the error knows.
+    /// A hint, if the error has one.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::SameDate { at, .. } => {

@@ -31,10 +31,10 @@ pub fn feed(builder: &mut TableBuilder) {
     feed_family(builder, v6());
 }
 
-/// What the sources of a table call the format.
+/// The name of the format in the sources of a table.
 const FORMAT: &str = "ranges";
 
-/// The first addresses of ranges, and what each range has.
+/// The first addresses of ranges, and the value of each range.
 type Ranges<A> = (&'static [A], &'static [Code]);
 
 fn v4() -> Ranges<u32> {

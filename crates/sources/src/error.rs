@@ -14,14 +14,14 @@ pub enum SourceError {
     Name {
         /// The name.
         name: String,
-        /// What it is, and what to give in its place.
+        /// The kind of name, and what to give instead.
         what: &'static str,
     },
     /// The file cannot be opened.
     Io {
         /// Its name.
         name: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The file cannot be read, or is damaged (strict).
@@ -34,7 +34,7 @@ pub enum SourceError {
     Date {
         /// Its name.
         name: String,
-        /// What it has in its place.
+        /// The dates that it has instead.
         what: String,
     },
     /// The sources cannot be merged into a table.

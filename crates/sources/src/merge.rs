@@ -225,9 +225,7 @@ pub fn open_snapshot(
     match Snapshot::open_with(path, loading) {
         Ok(snapshot) => match at {
             None => Ok((snapshot_table(&snapshot), None)),
-            Some(at) => {
-                wrong(format!("it holds one table without a date, and that of {at} was asked for"))
-            }
+            Some(at) => wrong(format!("it holds one table without a date, but {at} was requested")),
         },
         Err(error) if error.kind() == SnapshotErrorKind::Dated => {
             let dated = DatedSnapshot::open_with(path, loading)?;
@@ -251,7 +249,7 @@ pub fn row(columns: &Columns, hop: Hop) -> impl Iterator<Item = Value<'_>> {
         .map(move |column| hop.index().map_or(Value::Null, |row| columns.value(column, row)))
 }
 
-/// Hands what is decoded to the table builder.
+/// Passes decoded updates to the table builder.
 struct Feeder<'a> {
     builder: &'a mut TableBuilder,
     damage: Vec<Damage>,

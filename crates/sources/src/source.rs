@@ -51,7 +51,7 @@ impl Source {
         if name == "-" {
             return Ok(Self::Feed(path));
         }
-        // What calls itself a snapshot is one, or damaged: an empty file is no table of text then.
+        // A file named like a snapshot is one, or damaged: an empty file is no table of text then.
         if path.extension().is_some_and(|ext| ext == "fib") && path.is_file() {
             return Ok(Self::Snapshot(path));
         }
@@ -80,7 +80,7 @@ impl Source {
     }
 }
 
-/// What a name is that people give by mistake.
+/// The kind of a name that is given by mistake.
 fn no_source(name: &str) -> Option<&'static str> {
     if name.contains("://") {
         return Some("this is a URL, and fibula fetches nothing: download it, or pipe it into `-`");
@@ -92,14 +92,14 @@ fn no_source(name: &str) -> Option<&'static str> {
     )
 }
 
-/// What every snapshot begins with. Its last byte is left out: a file in which only line ends were
+/// The first bytes of every snapshot. Its last byte is left out: a file in which only line ends were
 /// converted is better called a damaged snapshot than an unknown format.
 const SNAPSHOT_MAGIC: &[u8] = b"\x89FIBULA";
 
 fn is_snapshot(path: &Path) -> io::Result<bool> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
-        return Ok(false); // a pipe: what is read here would be missing later
+        return Ok(false); // a pipe: bytes read here would be missing later
     }
     let mut head = Vec::new();
     file.take(SNAPSHOT_MAGIC.len() as u64).read_to_end(&mut head)?;

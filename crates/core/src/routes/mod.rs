@@ -42,7 +42,7 @@ pub struct Routes<A: Addr> {
 
 /// Routes for each of [`Routes::firsts`].
 const GROUP: usize = 32;
-/// From so many changes on, [`Routes::apply`] lists the first prefixes of groups where they are not listed.
+/// From this number of changes on, [`Routes::apply`] lists the first prefixes of groups if they are not listed.
 const MANY: usize = 256;
 
 impl<A: Addr> PartialEq for Routes<A> {

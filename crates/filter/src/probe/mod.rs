@@ -26,7 +26,7 @@ pub use part::{Parting, hash_all};
 pub(crate) use positions::BitPositions;
 
 /// How a batch of keys is tested. All forms let the same keys pass; they differ in speed, and in the
-/// order of what passes.
+/// order of passing keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// One key after the other, to its first bit that is not set. In the order of the keys.
@@ -205,7 +205,7 @@ impl<'a, T, B> Job<'a, T, B> {
 }
 
 impl<T: Word> Job<'_, T> {
-    /// Runs it, and says how many passed. Where the wanted form is not to be had, the 256-bit baseline
+    /// Runs it, and returns how many passed. If the form is not available, the 256-bit baseline
     /// or the scalar form is taken.
     pub fn run<F: HashFamily>(mut self, plan: Plan, level: Level) -> usize {
         let job = &mut self;

@@ -16,11 +16,11 @@ pub struct Parting<'a, K> {
     pub mask: K,
     /// The keys; those that fail come to the front, in order.
     pub keys: &'a mut [K],
-    /// What belongs to each key; goes where the key goes.
+    /// The payload of each key, which moves with the key.
     pub rows: &'a mut [K],
     /// Where the keys that pass go, as they were.
     pub passed: &'a mut [K],
-    /// What belongs to those.
+    /// The payloads of those.
     pub passed_rows: &'a mut [K],
     /// Their first hashes, in the low 32 bits, for the table behind the filter.
     pub hashes: &'a mut [K],

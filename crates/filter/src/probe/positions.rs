@@ -4,7 +4,7 @@ use fibula_simd::{Lanes, Word, prefetch_read_l2};
 
 use super::Bits;
 
-/// The bits of a filter as vector loops ask for them.
+/// The positions of keys in a filter's bits, for vector loops.
 #[derive(Clone, Copy)]
 pub struct BitPositions<'a> {
     /// At least `bits` bits.
@@ -39,7 +39,7 @@ impl<'a> BitPositions<'a> {
         unsafe { self.positions(hashes).test(self.words) }
     }
 
-    /// Asks for the words that the hashes point at, as far as the second-level cache: where the first
+    /// Prefetches the words that the hashes point at, as far as the second-level cache: where the first
     /// level's few buffers for lines on their way are taken for that long, asking gains nothing.
     #[inline(always)]
     pub fn prefetch<V: Lanes>(self, hashes: V) {

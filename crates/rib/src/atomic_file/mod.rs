@@ -46,13 +46,13 @@ pub struct AtomicFile {
 #[derive(Debug)]
 enum Inner {
     Temporary(Temporary),
-    /// What cannot be replaced by another file.
+    /// A target that cannot be replaced by another file.
     Special(File),
 }
 
 #[derive(Debug)]
 struct Temporary {
-    // Dropped in this order: a file is on the list of the unfinished as long as it is there.
+    // Dropped in this order: a file is on the list of the unfinished as long as it exists.
     file: NamedTempFile,
     listed: Unfinished,
     target: PathBuf,
@@ -160,7 +160,7 @@ fn new_file(path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).create_new(true).open(path)
 }
 
-/// Where the file lies.
+/// The path of the file.
 fn directory(file: &Path) -> &Path {
     match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

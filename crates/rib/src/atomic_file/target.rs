@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::directory;
 
-/// What a path leads to.
+/// The target of a path.
 pub(super) enum Target {
     /// An entry of a directory, or where one will be.
     Entry(PathBuf),
@@ -26,7 +26,7 @@ pub(super) fn resolve(path: &Path) -> io::Result<Target> {
             return Ok(Target::Open(file));
         }
         match fs::read_link(&path) {
-            // Relative to where the link lies; an absolute one replaces all of it.
+            // Relative to the link's folder; an absolute one replaces all of it.
             Ok(next) => path = directory(&path).join(next),
             // No link: an ordinary file, or none yet.
             Err(_) => return Ok(Target::Entry(path)),
@@ -35,7 +35,7 @@ pub(super) fn resolve(path: &Path) -> io::Result<Target> {
     Err(io::Error::other("too many symbolic links, one after the other"))
 }
 
-/// The file behind `/dev/fd/3` and the like.
+/// The file behind a path such as `/dev/fd/3`.
 #[cfg(unix)]
 fn descriptor(path: &Path) -> io::Result<Option<File>> {
     use std::os::fd::AsFd;
@@ -55,7 +55,7 @@ fn descriptor(path: &Path) -> io::Result<Option<File>> {
     Ok(Some(match number {
         1 if ours => io::stdout().as_fd().try_clone_to_owned()?.into(),
         2 if ours => io::stderr().as_fd().try_clone_to_owned()?.into(),
-        // Opened anew it would begin at the first byte of the file, over what is there.
+        // Opened again, writing would begin at the first byte and overwrite the content.
         _ => File::options().append(true).open(path)?,
     }))
 }

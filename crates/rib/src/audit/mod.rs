@@ -31,7 +31,7 @@ pub(crate) struct Auditor<A: Addr> {
     random: u64,
 }
 
-/// An address, and what the RIB answers.
+/// An address, and the RIB's answer.
 pub(crate) struct Probe<A: Addr> {
     pub(crate) prefix: Prefix<A>,
     pub(crate) addr: A,

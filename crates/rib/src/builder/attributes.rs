@@ -31,7 +31,7 @@ pub(super) struct UnitedColumn {
     pub(super) scalar: Option<Option<ScalarType>>,
 }
 
-/// What is kept of a BGP route, besides the numbers that rank it.
+/// The kept attributes of a BGP route, besides the numbers that rank it.
 #[derive(Clone, Copy)]
 struct KeptOfBgp {
     next_hop: bool,

@@ -45,7 +45,7 @@ pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
     let of = peers.peers.len() as u32;
     let taken = |(&at, said): (&usize, u64)| {
         let Peer { index, address, asn, .. } = peers.peers[at];
-        // Of one peer all that it said; of several what each gave to the table.
+        // For one peer all its routes; for several the ones that each gave to the table.
         let routes = if chosen.len() == 1 { said } else { routes_of[at] };
         SelectedPeer { index, address, asn, routes, of }
     };
@@ -85,7 +85,7 @@ struct Rows<'a> {
     more: HashMap<(u32, u32), u32>,
     /// The names of all peers.
     peers: Vec<String>,
-    /// The column that says which peer a BGP route is from.
+    /// The column with the peer of a BGP route.
     peer: Option<usize>,
     /// How many routes each peer gave to the table.
     routes_of: Vec<u64>,

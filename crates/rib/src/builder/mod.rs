@@ -73,7 +73,7 @@ pub struct BuilderOptions {
 ///   peer that appeared first, lowest MED, lowest path identifier.
 /// - A table made from peers' routes can be a source ([`TableBuilder::add_table`]): following updates replace and
 ///   withdraw its routes.
-/// - BGP routes have the columns `next_hop`, `origin_as`, `as_path_len`, `peer` and, if asked for,
+/// - BGP routes have the columns `next_hop`, `origin_as`, `as_path_len`, `peer` and, on request,
 ///   `as_path` and `communities`.
 /// - Routes of a forwarding table ([`Attributes::NextHops`]) have the columns `next_hop`, `interface`, `weight` and
 ///   `kind` (`unicast`, `blackhole`, ...). `interface` and `weight` are numbers. For several next hops, the first
@@ -106,14 +106,14 @@ struct Current {
     bgp: bool,
     /// Counts the changes between BGP and other sources; see [`attributes`].
     segment: u32,
-    /// Where its values stand in the order of the table's columns.
+    /// The positions of its values in the order of the table's columns.
     order: Vec<Option<usize>>,
-    /// The record that speaks, and whether it may take prefixes from earlier ones.
+    /// The current record, and whether it may replace prefixes of earlier ones.
     record: u32,
     takes: bool,
     /// What the texts of the source's columns are.
     types: Vec<(String, ScalarType)>,
-    /// The name that stands for the column of tags, which the source lacks.
+    /// The value for the column of tags if the source lacks it.
     stand_in: Option<String>,
 }
 
@@ -249,7 +249,7 @@ impl TableBuilder {
         self.set(speaker, update.prefix, update.path_id, attributes, value);
     }
 
-    /// The speaker now says this of the prefix; `None` withdraws. `value` gives the values of the source's columns.
+    /// The peer announces this set for the prefix; `None` withdraws. `value` gives the values of the source's columns.
     fn set<'v>(
         &mut self,
         speaker: u32,

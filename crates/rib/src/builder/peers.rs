@@ -11,14 +11,14 @@ use super::PeerChoice;
 pub(super) struct Peer {
     pub(super) address: Option<IpAddr>,
     pub(super) asn: u32,
-    /// Its index in the source in which it was seen first.
+    /// Its index in the first source that has it.
     pub(super) index: u32,
     /// Whether the choice may fall on it.
     pub(super) eligible: bool,
 }
 
 impl Peer {
-    /// What the column `peer` says.
+    /// Its value in the column `peer`.
     pub(super) fn text(&self) -> String {
         self.address.map_or_else(|| format!("AS{}", self.asn), |address| address.to_string())
     }
@@ -114,7 +114,7 @@ impl Peers {
     }
 }
 
-/// The speaker number of a peer: 0 stands for the sources without peers.
+/// The number of a peer: 0 is for the sources without peers.
 pub(super) fn speaker(peer: usize) -> u32 {
     peer as u32 + 1
 }

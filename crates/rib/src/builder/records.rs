@@ -13,7 +13,7 @@ pub(super) struct RecordRef {
     pub(super) record: u32,
 }
 
-/// What is known of the prefixes of a family that sources without peers have, by the prefixes' numbers.
+/// The records of the prefixes of a family in sources without peers, by the prefixes' numbers.
 #[derive(Default)]
 pub(super) struct Local {
     places: Vec<RecordRef>,
@@ -21,7 +21,7 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// The prefix is said here now; gives where it was said before.
+    /// Sets the record of the prefix, and returns the one before.
     pub(super) fn put(&mut self, prefix: u32, place: RecordRef) -> Option<RecordRef> {
         let at = prefix as usize;
         if self.places.len() <= at {
@@ -39,7 +39,7 @@ impl Local {
 #[derive(Default)]
 pub(super) struct Sources {
     pub(super) records: Vec<SourceRecord>,
-    /// Whether a source speaks for BGP peers.
+    /// Whether a source has BGP peers.
     peers: Vec<bool>,
     pub(super) replaced: Vec<Replacement>,
     /// How many of them are of one source.
@@ -64,7 +64,7 @@ impl Sources {
         RecordRef { source: self.records.len() as u32, record }
     }
 
-    /// The prefix was said in one place, and is said in another, which counts. `takes`: within a source this
+    /// A record repeats the prefix of another one, and replaces it. `takes`: within a source this
     /// is as it should be.
     pub(super) fn says_again(
         &mut self,
@@ -105,7 +105,7 @@ impl Sources {
         }
     }
 
-    /// The prefix is said at this place, and by peers of later sources, or of earlier ones.
+    /// The prefix is in this record, and in routes of peers of later sources, or of earlier ones.
     pub(super) fn beside_peers(
         &mut self,
         prefix: AnyPrefix,

@@ -12,7 +12,7 @@ use super::records::Local;
 use crate::Preference;
 use crate::rib::decision::Contender;
 
-/// The speaker that stands for all sources that are not BGP.
+/// The number for all sources that are not BGP.
 pub(super) const LOCAL: u32 = 0;
 
 /// No attribute set.
@@ -21,13 +21,13 @@ const NONE: u32 = u32::MAX;
 /// a prefix.
 const PAGE: usize = 256;
 
-/// Prefixes numbered in order of first appearance, and what each speaker says of them.
+/// Prefixes numbered in order of first appearance, and the sets of each peer.
 pub(super) struct Store<A: Addr> {
     prefixes: Vec<Prefix<A>>,
     numbers: HashTable<u32>,
     hasher: DefaultHashBuilder,
     speakers: Vec<PeerSets>,
-    /// What is known of the prefixes that [`LOCAL`] has.
+    /// The records of the prefixes that [`LOCAL`] has.
     pub(super) local: Local,
 }
 
@@ -44,7 +44,7 @@ impl<A: Addr> Default for Store<A> {
 }
 
 impl<A: Addr> Store<A> {
-    /// The speaker now says this of the prefix; `None` withdraws. Gives the prefix's number, if it has one;
+    /// The peer announces this set for the prefix; `None` withdraws. Returns the prefix's number, if it has one;
     /// an error when there are too many prefixes.
     pub(super) fn set(
         &mut self,
@@ -91,7 +91,7 @@ impl<A: Addr> Store<A> {
         Some(number)
     }
 
-    /// The speaker takes back all that it said.
+    /// Withdraws all routes of the peer.
     pub(super) fn forget(&mut self, speaker: u32) {
         if let Some(spoken) = self.speakers.get_mut(speaker as usize) {
             *spoken = PeerSets::default();
@@ -151,7 +151,7 @@ impl<A: Addr> Store<A> {
         paths.collect()
     }
 
-    /// How many prefixes only others than these peers speak of.
+    /// The number of prefixes without a route of these peers.
     pub(super) fn left_out(&self, peers: &[u32]) -> u64 {
         let is_taken =
             |speaker: usize| speaker == LOCAL as usize || peers.contains(&(speaker as u32));
@@ -173,7 +173,7 @@ pub(super) struct TooMany;
 pub(super) struct Found<A: Addr> {
     pub(super) prefix: Prefix<A>,
     pub(super) number: u32,
-    /// What counts.
+    /// The chosen set.
     pub(super) said: PeerSet,
     /// What it replaced, or came too early: [`LOCAL`]'s route where a peer's counts, or the other way round.
     pub(super) other: Option<PeerSet>,
@@ -186,7 +186,7 @@ pub(super) struct PeerSet {
     pub(super) set: u32,
 }
 
-/// What one speaker says: attribute sets by prefix number.
+/// The attribute sets of one peer, by prefix number.
 #[derive(Default)]
 struct PeerSets {
     /// Paths with identifier 0, which is all of them without ADD-PATH.

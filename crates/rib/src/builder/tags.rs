@@ -12,17 +12,17 @@ use super::store::PeerSet;
 use crate::intern::Interner;
 use crate::rib::names::{BGP, SetColumns, SetTexts};
 
-/// Stands between the values of a list. A value that has it in it is a list already.
+/// The separator of the values of a list. A value that contains it is a list already.
 pub(super) const SEPARATOR: char = ';';
 
-/// What is listed, and what the current source has for it.
+/// The listed column, and the current source's values for it.
 pub(super) struct Tags {
     column: String,
     texts: Interner<u8>,
     current: Of,
 }
 
-/// What the current source has for the column.
+/// The current source's position of the column.
 #[derive(Clone, Copy)]
 enum Of {
     /// The value at this place.
@@ -48,7 +48,7 @@ impl Tagged {
         }
     }
 
-    /// The prefix was withdrawn: rare, for what has no peers withdraws nothing.
+    /// The prefix was withdrawn. This is rare, because sources without peers do not withdraw.
     pub(super) fn forget(&mut self, prefix: u32) {
         if !self.pairs.is_empty() {
             self.pairs.retain(|pair| pair.0 != prefix);

@@ -37,7 +37,7 @@ pub struct DatedBuilder {
     families: PerFamily<Family>,
 }
 
-/// What grows for each family.
+/// The growing arrays of each family.
 struct Family;
 
 impl FamilyType for Family {
@@ -93,7 +93,7 @@ impl DatedBuilder {
             let (earlier, later) = (last.at.to_string(), at.to_string());
             return Err(TableError::Dates { earlier, later });
         }
-        // The largest number stands for no date.
+        // The largest number means no date.
         let date = u16::try_from(self.dates.len()).ok().filter(|&date| date < u16::MAX);
         let date = date.ok_or(TableError::Limit { what: "dates" })?;
         let rows = self.values.rows(&table.columns)?;
@@ -239,7 +239,7 @@ impl<A: Addr> Growing<A> {
     }
 }
 
-/// The arrays of the timelines, from what tells them apart: length, next shorter one, changes.
+/// The arrays of the timelines, from their distinct keys: length, next shorter one, changes.
 fn arrays(distinct: Interner<u32>) -> Timelines {
     let count = distinct.len();
     let (words, ends) = distinct.into_parts();

@@ -1,6 +1,6 @@
 //! The tables of several dates, kept as their differences.
 //!
-//! It answers the question "What did the table have for this address at that time?", for a year of daily tables in a
+//! It answers lookups at a date, for a year of daily tables in a
 //! few times the memory of one.
 //!
 //! ```text

@@ -285,7 +285,7 @@ fn text(text: &[u8]) -> Option<Moment> {
     Some(Moment(day.0 + i64::from(seconds) - i64::from(zone(rest)?)))
 }
 
-/// What is behind a fraction of a second; `None` if it has no digits.
+/// The text after a fraction of a second; `None` if it has no digits.
 fn fraction(rest: &[u8]) -> Option<&[u8]> {
     let [b'.' | b',', digits @ ..] = rest else { return Some(rest) };
     let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());

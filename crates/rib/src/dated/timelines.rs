@@ -27,14 +27,14 @@ pub struct TableDate {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dates {
     tables: Vec<TableDate>,
-    /// Of each table, once more: what is searched.
+    /// The searched keys of each table, stored again.
     seconds: Vec<i64>,
     /// Tables a second, on average.
     rate: f64,
 }
 
 impl Dates {
-    /// The number that stands for no table, for times before the first one.
+    /// The number for no table, for times before the first one.
     pub const NONE: u16 = u16::MAX;
 
     pub(crate) fn new(tables: Vec<TableDate>) -> Self {
@@ -99,7 +99,7 @@ impl Dates {
 pub struct Timelines {
     /// Where the changes of each timeline begin, and behind the last one where they end.
     pub(crate) first: Array<u32>,
-    /// The timeline of the next shorter prefix, which is asked where this one has no row.
+    /// The timeline of the next shorter prefix, which is used where this one has no row.
     pub(crate) up: Array<u32>,
     /// The length of its prefix.
     pub(crate) len: Array<u8>,

@@ -237,7 +237,7 @@ impl Live {
         rib.sweep(peer, &mut logs);
     }
 
-    /// The RIB, and the logs for what the next event of the feed changes.
+    /// The RIB, and the logs for the changes of the feed's next event.
     fn locked(&self) -> (MutexGuard<'_, Rib>, ToLogs<'_>) {
         let rib = lock_std(&self.rib);
         let sequence = rib.sequence() + 1;

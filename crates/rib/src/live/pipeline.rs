@@ -16,7 +16,7 @@ use crate::status::{Counters, Event, Events, LiveError};
 use crate::sync::Arc;
 use crate::{Rib, TableError};
 
-/// What the tables of a VRF are made with.
+/// The settings for the tables of a VRF.
 #[derive(Clone, Copy)]
 pub(super) struct With<'a> {
     pub(super) rib: &'a Arc<Mutex<Rib>>,
@@ -89,7 +89,7 @@ impl<A: Addr> Drop for Pipeline<A> {
     fn drop(&mut self) {
         self.log.close();
         if let Some(compiler) = self.compiler.take() {
-            // It ends by itself; if it panicked, there is nothing left to be said.
+            // It ends by itself; a panic has been reported already.
             let _ = compiler.join();
         }
     }

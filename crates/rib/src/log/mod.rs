@@ -27,7 +27,7 @@ use queue::Queue;
 /// The log of one table.
 pub(crate) struct Log<A: Addr> {
     state: Mutex<State<A>>,
-    /// 0 while it had room when something was pushed or taken last: then the feed need not ask for the state.
+    /// 0 while there was room at the last push or cut; then the feed need not lock the state.
     is_full: AtomicU64,
     to_compiler: Condvar,
     to_feed: Condvar,
@@ -38,7 +38,7 @@ struct State<A: Addr> {
     queue: Queue<A>,
     /// Somebody waits for all to be published.
     hurry: bool,
-    /// A rebuild was asked for.
+    /// A rebuild was requested.
     wake: bool,
     closed: bool,
     /// The compiler is gone before the end.
@@ -50,7 +50,7 @@ struct State<A: Addr> {
 pub(crate) enum Due {
     /// Changes are to be cut.
     Changes,
-    /// Nothing happened for as long as was asked, or a rebuild was asked for.
+    /// The wait timed out, or a rebuild was requested.
     Idle,
     /// No more will come, and all was cut.
     Closed,
@@ -105,7 +105,7 @@ impl<A: Addr> Log<A> {
         !state.stopped
     }
 
-    /// Adds a change. To be called with the RIB's lock, so that a cut has the RIB as it is.
+    /// Adds a change. The caller holds the RIB's lock, so that each batch matches one exact RIB state.
     pub(crate) fn push(&self, change: Change<A>, sequence: u64) {
         let mut state = lock(&self.state);
         if state.stopped {
@@ -149,12 +149,12 @@ impl<A: Addr> Log<A> {
         let mut state = lock(&self.state);
         let batch = state.queue.cut();
         self.set_full(&state);
-        // What was pending is bounded again; age still counts until it is published.
+        // The number of pending changes is bounded again; their age counts until they are published.
         self.to_feed.notify_all();
         batch
     }
 
-    /// What was cut is published, or was given up. The compiler would rest for so long, if it may.
+    /// The batch is published, or was given up. The compiler would pause for `rest` before the next one, if it may.
     pub(crate) fn done(&self, rest: Duration) {
         let mut state = lock(&self.state);
         state.queue.done(self.now(), rest);

@@ -123,7 +123,7 @@ impl<A: Addr> Queue<A> {
         Batch { changes, sequence: self.sequence, arrivals: std::mem::take(&mut self.arrivals) }
     }
 
-    /// What was cut is published, or never will be. The next cut is not due before `rest` has passed, or half of
+    /// The batch is published, or never will be. The next cut is not due before `rest` has passed, or half of
     /// the time that changes may wait.
     pub(super) fn done(&mut self, now: u64, rest: Duration) {
         self.in_flight = None;

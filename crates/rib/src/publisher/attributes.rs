@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::AttributeSet;
 
-/// Sets in a chunk: what a change of one copies.
+/// Sets in a chunk, which a change of one set copies.
 const CHUNK: usize = 128;
 
 /// A part of an [`AttributeTable`]: the sets with the numbers from a multiple of its length on.
@@ -36,7 +36,7 @@ impl AttributeTable {
         while self.chunks.len() <= chunk {
             self.chunks.push(Arc::new([const { None }; CHUNK]));
         }
-        // Most changes repeat what is known, and a copy would be for nothing.
+        // Most changes repeat a known set, so that no copy is needed.
         if self.chunks[chunk][at].as_ref().is_none_or(|known| !known.is(set)) {
             Arc::make_mut(&mut self.chunks[chunk])[at] = Some(set.clone());
         }

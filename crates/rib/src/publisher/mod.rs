@@ -74,7 +74,8 @@ impl<A: Addr> Generation<A> {
     }
 }
 
-/// What readers and the compiler share. On a line of its own: readers look at the number all the time.
+/// The state that readers and the compiler share, in a cache line of its own, because readers load the number
+/// for every batch.
 #[repr(align(64))]
 pub(crate) struct Publisher<A: Addr> {
     number: AtomicU64,
@@ -111,7 +112,7 @@ impl<A: Addr> Publisher<A> {
 ///     table.lookup_batch(addrs, &mut hops[..addrs.len()]);
 ///     let attributes = table.attributes(hops[0]);
 /// }
-/// reader.release(); // before a rest
+/// reader.release(); // before a pause
 /// # }
 /// ```
 pub struct Reader<A: Addr> {
@@ -149,7 +150,7 @@ impl<A: Addr> Reader<A> {
 
     #[cold]
     fn renew(&mut self) {
-        // The old one goes first: between the two lines this reader keeps nothing alive.
+        // The old one is dropped first: between the two lines this reader holds no generation.
         self.held = None;
         self.held = Some(self.publisher.cell.load());
     }
@@ -209,7 +210,7 @@ impl<A: Addr> Retired<A> {
         }
     }
 
-    /// The generation that was just replaced, and what changed from it to the current one.
+    /// The generation that was just replaced, and the changes from it to the current one.
     pub(crate) fn put(&mut self, old: Arc<Generation<A>>, behind: Vec<Prefix<A>>) {
         let before = self.spare.replace((old, behind));
         self.held.extend(before.map(|(old, _)| old));

@@ -67,7 +67,7 @@ pub(crate) struct Contender {
 }
 
 impl Preference {
-    /// [`Ordering::Less`] if `a` is better, and the criterion that says so.
+    /// [`Ordering::Less`] if `a` is better, and the deciding criterion.
     pub(crate) fn compare(&self, a: &Contender, b: &Contender) -> (Ordering, Step) {
         for &step in &self.steps {
             let order = match step {

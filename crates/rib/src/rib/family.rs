@@ -10,7 +10,7 @@ use super::{Change, Limits};
 use crate::TableError;
 use crate::chunks::Chunks;
 
-/// A peer, and in the highest bit the parity of its dump in which it said something: a path of another
+/// A peer, and in the highest bit the parity of its dump that announced a path: a path of another
 /// parity than its peer's is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeerParity(u32);
@@ -128,7 +128,7 @@ impl<A: Addr> FamilyPaths<A> {
         best
     }
 
-    /// The best route as a change, unless it is what it was.
+    /// The best route as a change, if it differs from before.
     fn changed(
         &self,
         prefix: Prefix<A>,
@@ -177,7 +177,7 @@ impl<A: Addr> FamilyPaths<A> {
                     sets.release(set); // it had a reference already
                     return Ok(None);
                 }
-                // Decided before the old set goes: its number must not be used again for this one.
+                // Decided before the old set is freed: its number must not be reused for the new one.
                 let first = self.decide(first, sets, preference);
                 let change = self.changed(prefix, old, first, sets);
                 sets.release(path.set);
@@ -302,7 +302,7 @@ impl<A: Addr> FamilyPaths<A> {
         self.withdraw_all(speaker, (all, of_peer), sets, preference, changed);
     }
 
-    /// Takes back so many paths of the peer: those that the function names.
+    /// Withdraws this number of paths of the peer: those that the function names.
     fn withdraw_all(
         &mut self,
         speaker: PeerParity,
@@ -326,7 +326,7 @@ impl<A: Addr> FamilyPaths<A> {
         }
     }
 
-    /// The path of the peer that was just announced is stale: a checkpoint says so.
+    /// Marks the path of the peer that was just announced as stale, as a checkpoint has it.
     pub(super) fn restore_stale(&mut self, prefix: Prefix<A>, speaker: PeerParity, path_id: u32) {
         let first = self.trie.get(prefix).unwrap_or(NO_PATH);
         if let Some((at, _)) = self.find(first, speaker, path_id) {
@@ -360,7 +360,7 @@ impl<A: Addr> FamilyCopy<A> {
         self.nodes.covered(Prefix::ALL).map(|(prefix, first)| (prefix, self.paths[first].set))
     }
 
-    /// All paths in order of prefixes, the best one of each first: who said it, the identifier and the set.
+    /// All paths in order of prefixes, the best one of each first: its peer, identifier and set.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Prefix<A>, PeerParity, u32, u32)> + '_ {
         self.nodes.covered(Prefix::ALL).flat_map(|(prefix, first)| {
             let paths = list(&self.paths, first);

@@ -88,11 +88,11 @@ impl FamilyType for Tables {
     type Of<A: Addr> = FamilyPaths<A>;
 }
 
-/// How often a peer has begun to say everything again.
+/// How often a peer has begun to send its whole table again.
 #[derive(Clone, Copy, Default)]
 struct Dump {
     is_odd: bool,
-    /// It is not complete: what it has not named is stale.
+    /// The dump is not complete: paths that it has not announced are stale.
     is_open: bool,
 }
 
@@ -363,7 +363,7 @@ impl Rib {
         numbers.into_iter().for_each(|number| self.sets.release(number));
     }
 
-    /// Puts a path in its place as a checkpoint says; those that are stale behind [`Rib::mark_stale`].
+    /// Adds a path of a checkpoint; stale paths come after [`Rib::mark_stale`].
     pub(crate) fn restore<A: Addr>(
         &mut self,
         vrf: Vrf,

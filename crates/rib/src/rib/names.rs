@@ -83,7 +83,7 @@ impl SetTexts {
     }
 }
 
-/// What a BGP set has for the columns of [`BGP`].
+/// The values of a BGP set for the columns of [`BGP`].
 fn bgp_values<'a>(bgp: &BgpAttributes<'a>, texts: &'a SetTexts) -> [Value<'a>; BGP.len()] {
     let int = |v: Option<u32>| v.map_or(Value::Null, |v| Value::Int(v.into()));
     let text = |text: &'a str| if text.is_empty() { Value::Null } else { Value::Str(text) };
@@ -98,7 +98,7 @@ fn bgp_values<'a>(bgp: &BgpAttributes<'a>, texts: &'a SetTexts) -> [Value<'a>; B
     ]
 }
 
-/// Where a table has the columns of each kind of set, found once by their names.
+/// The positions of a table's columns for each kind of set, found once by their names.
 pub(crate) struct SetColumns {
     bgp: [Option<usize>; BGP.len()],
     next_hops: [Option<usize>; next_hops::COLUMNS.len()],
@@ -119,7 +119,7 @@ impl SetColumns {
         }
     }
 
-    /// Puts what a set says into the row; the columns of other kinds stay as they are. `texts` are those
+    /// Writes the values of a set into the row; columns of other kinds are not changed. `texts` are those
     /// of this set.
     pub(crate) fn fill<'a>(&self, set: Encoded<'a>, texts: &'a SetTexts, row: &mut [Value<'a>]) {
         let mut put = |places: &[Option<usize>], values: &mut dyn Iterator<Item = Value<'a>>| {

@@ -57,7 +57,7 @@ pub(super) fn unpack(octets: [u8; 16], flags: u8) -> Option<IpAddr> {
     }
 }
 
-/// Writes the next hops, sorted, behind what `out` holds.
+/// Appends the next hops to `out`, sorted.
 pub(super) fn encode(next_hops: &NextHops, out: &mut Vec<u8>) {
     out.push(next_hops.kind as u8);
     // Most routes have one.
@@ -91,7 +91,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<NextHops> {
     rest.is_empty().then(|| NextHops { kind, hops: items.iter().map(hop).collect() })
 }
 
-/// What the columns hold, in their order.
+/// The values of the columns, in their order.
 #[derive(Clone)]
 pub(crate) struct Cells([Cell; 4]);
 

@@ -121,9 +121,9 @@ impl<A: Addr> Nodes<A> {
         (0..self.0.len() as u32).filter_map(|at| self.route(at))
     }
 
-    /// The prefixes with routes from this one on, at most so many.
+    /// The prefixes with routes from this one on, at most this number.
     pub(super) fn from(&self, prefix: Prefix<A>, most: usize) -> Vec<(Prefix<A>, u32)> {
-        // The nodes on the way and, to the right of it, their other children: what is left to visit.
+        // The nodes to visit: those on the path and, to the right of it, their other children.
         let mut stack: Vec<u32> = Vec::new();
         let mut at = 0;
         loop {

@@ -124,7 +124,7 @@ impl Rib {
         Some(PerFamily { v4: tables.v4.copy(), v6: tables.v6.copy() })
     }
 
-    /// Tells paths that are stale now from others.
+    /// Finds the paths that are stale now.
     pub(crate) fn staleness(&self) -> Staleness {
         Staleness(self.dumps.clone())
     }
@@ -180,7 +180,7 @@ impl FamilyType for Copies {
 pub(crate) struct Staleness(HashMap<u32, Dump>);
 
 impl Staleness {
-    /// Whether the peer has begun to say everything again and has not said this.
+    /// Whether the peer is sending its whole table again and has not announced this path.
     pub(crate) fn is_stale(&self, speaker: PeerParity) -> bool {
         let dump = self.0.get(&speaker.peer()).copied().unwrap_or_default();
         speaker != PeerParity::new(speaker.peer(), dump.is_odd)

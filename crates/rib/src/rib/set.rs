@@ -94,7 +94,7 @@ impl AttributeSet {
     }
 }
 
-/// The bytes of a set, wherever they lie.
+/// The bytes of a set.
 #[derive(Clone, Copy)]
 pub(crate) struct Encoded<'a>(pub(crate) &'a [u8]);
 
@@ -121,7 +121,7 @@ impl<'a> Encoded<'a> {
         std::iter::from_fn(move || next_value(&mut rest))
     }
 
-    /// What the decision looks at.
+    /// The values that the decision compares.
     pub(crate) fn rank(self) -> Rank {
         rank(self.0)
     }
@@ -172,7 +172,7 @@ pub(crate) struct Rank {
     pub(super) med: u32,
 }
 
-/// What BGP takes for a local preference that is not given.
+/// The local preference of BGP if none is given.
 const DEFAULT_LOCAL_PREF: u32 = 100;
 
 fn rank(bytes: &[u8]) -> Rank {
@@ -192,7 +192,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u32::from_le_bytes(*b))
 }
 
-/// Writes the attributes behind what `out` holds.
+/// Appends the attributes to `out`.
 pub(crate) fn encode(attributes: &Attributes<'_>, out: &mut Vec<u8>) {
     match attributes {
         Attributes::Bgp(bgp) => encode_bgp(bgp, out),
@@ -204,7 +204,7 @@ pub(crate) fn encode(attributes: &Attributes<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a set of values behind what `out` holds.
+/// Appends a set of values to `out`.
 pub(crate) fn encode_values<'a>(values: impl Iterator<Item = Value<'a>>, out: &mut Vec<u8>) {
     out.push(VALUES);
     for value in values {

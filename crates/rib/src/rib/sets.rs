@@ -115,7 +115,7 @@ impl Sets {
         self.sets.len() - self.free.len()
     }
 
-    /// Bytes of the sets and of what finds them.
+    /// Bytes of the sets and of their index.
     pub(super) fn memory(&self) -> usize {
         self.bytes
             + self.sets.memory()

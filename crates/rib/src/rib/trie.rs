@@ -1,6 +1,6 @@
 //! The prefixes of one family and VRF: a path-compressed binary trie in one array.
 //!
-//! A node stands for a prefix. Its children are longer prefixes inside it, distinguished by the bit after its own
+//! A node has a prefix. Its children are longer prefixes inside it, distinguished by the bit after its own
 //! length. A node has a route or two children, or is the root, so there are fewer than two nodes for each prefix with
 //! a route. Nodes have 32-bit positions in the array, and free positions are used again. A hash table finds the node
 //! of a prefix with a route directly: most updates concern such prefixes, and the path from the root costs twenty
@@ -99,7 +99,7 @@ impl<A: Addr> Trie<A> {
     /// table, whose lines lie anywhere.
     const NEAR: u8 = if A::BITS == 32 { 10 } else { 20 };
 
-    /// All that reading takes, as it is now.
+    /// An immutable copy for readers.
     pub(super) fn copy(&self) -> Nodes<A> {
         self.nodes.clone()
     }
@@ -194,7 +194,7 @@ impl<A: Addr> Trie<A> {
         self.routes.len()
     }
 
-    /// Bytes of the nodes, and of what finds them.
+    /// Bytes of the nodes and of their index.
     pub(super) fn memory(&self) -> usize {
         self.nodes.0.memory() + self.free.capacity() * 4 + self.routes.allocation_size()
     }

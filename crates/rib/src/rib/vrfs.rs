@@ -29,7 +29,7 @@ impl VrfNames {
         number
     }
 
-    /// Sets the name, if number and name are free; says whether they were.
+    /// Sets the name if number and name are free, and returns whether they were.
     pub(crate) fn set(&mut self, number: Vrf, name: String) -> bool {
         let is_free = !self.of.contains_key(&number) && !self.numbers.contains_key(&name);
         if is_free {

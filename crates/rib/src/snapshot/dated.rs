@@ -21,7 +21,7 @@ use crate::dated::{
 };
 use crate::{Columns, Provenance, Table};
 
-/// What of a file of several dates is not in a table's.
+/// The parts of a file of several dates that a table's file does not have.
 pub(super) struct Dated {
     dates: Dates,
     timelines: PerFamily<Lines>,
@@ -34,7 +34,7 @@ impl Dated {
     }
 }
 
-/// An open file of several dates: everything in it has been checked and is used where it lies.
+/// An open file of several dates. Everything in it has been checked, and is used in place.
 pub struct DatedSnapshot {
     opened: Opened,
     dated: Dated,
@@ -42,7 +42,7 @@ pub struct DatedSnapshot {
 }
 
 impl DatedSnapshot {
-    /// Opens and checks the file, mapped or read as [`Snapshot::open_with`](super::Snapshot::open_with) says.
+    /// Opens and checks the file, mapped or read as for [`Snapshot::open_with`](super::Snapshot::open_with).
     ///
     /// # Errors
     /// If the file cannot be read, has no tables of several dates, or is damaged in any way.
@@ -51,7 +51,7 @@ impl DatedSnapshot {
         Self::of(opened, Some(origin))
     }
 
-    /// Whether a file says of itself that it has tables of several dates, sound or not. `false` if it cannot be read.
+    /// Whether a file has the type of a file of several dates, sound or not. `false` if it cannot be read.
     pub fn is_one(path: impl AsRef<Path>) -> bool {
         let mut head = Vec::new();
         let read = File::open(path).and_then(|file| file.take(16).read_to_end(&mut head));
@@ -92,7 +92,7 @@ impl DatedSnapshot {
         &self.opened.columns
     }
 
-    /// What wrote the file, and when.
+    /// The program that wrote the file, and the time.
     pub fn provenance(&self) -> &Provenance {
         &self.opened.provenance
     }

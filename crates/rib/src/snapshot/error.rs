@@ -18,7 +18,7 @@ pub enum SnapshotErrorKind {
     NotDated,
     /// It was written on a machine of the other byte order.
     ByteOrder,
-    /// The file is shorter than its header says.
+    /// The file is shorter than its header declares.
     Truncated,
     /// A checksum differs.
     Damaged,
@@ -32,7 +32,7 @@ pub enum SnapshotErrorKind {
 
 /// The error of opening or writing a snapshot.
 ///
-/// Its text names the file, the section and the byte offset, and tells the user what to do.
+/// Its text names the file, the section and the byte offset, and has a hint for the user.
 #[derive(Debug)]
 pub struct SnapshotError {
     kind: SnapshotErrorKind,

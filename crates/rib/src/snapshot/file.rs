@@ -41,11 +41,11 @@ impl FromStr for Loading {
 /// The file of an open snapshot.
 pub(super) struct Origin {
     pub(super) path: PathBuf,
-    /// What a mapped file was when it was opened.
+    /// The state of a mapped file when it was opened.
     mapped: Option<(File, Stamp)>,
 }
 
-/// What changes when somebody writes into a file. Its status time is not here: that changes with a link and
+/// The values that change when a program writes into a file. Its status time is not here: that changes with a link and
 /// with the name, too, and so whenever another file is put in its place.
 #[derive(PartialEq, Eq)]
 struct Stamp {
@@ -74,7 +74,7 @@ impl Origin {
     }
 }
 
-/// What was to be done when the operating system refused.
+/// The operation that the operating system refused.
 const OPEN: &str = "cannot open the snapshot";
 
 /// Opens and checks the file.
@@ -91,7 +91,7 @@ pub(super) fn open_file(
     let mut file = File::open(path).map_err(io)?;
     let meta = file.metadata().map_err(io)?;
     let len = usize::try_from(meta.len()).map_err(|e| io(io::Error::other(e)))?;
-    // Before memory is asked for by the length of a file that is no snapshot, or is cut.
+    // Before memory is allocated by the length of a file that is no snapshot, or is cut.
     check_head(&mut file, len, path, kind)?;
     let map = match loading {
         Loading::Auto => meta.permissions().readonly(),

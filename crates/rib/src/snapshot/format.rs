@@ -9,7 +9,7 @@ use super::error::SnapshotErrorKind as Kind;
 
 /// The high bit and the line end catch transfers that are not binary, as PNG's magic does.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89FIBULA\n";
-/// What kind of file it is: a version of the format each, so that no program takes one for the other.
+/// The type of a file. Each has its own version of the format, so that no program mistakes one for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     /// One table.
@@ -27,7 +27,7 @@ pub(super) const NAME: usize = 40;
 /// Sections begin at multiples of this: a cache line, and every item's own alignment.
 pub(super) const ALIGN: usize = 64;
 /// More sections than any table needs (six fixed ones, ten for the families, three a column and a few
-/// for each engine); bounds the work that a hostile header can ask for.
+/// for each engine); bounds the work that a hostile header can cause.
 pub(super) const MAX_SECTIONS: usize = 4096;
 /// The longest name of an engine.
 const MAX_ENGINE_NAME: usize = 64;
@@ -57,7 +57,7 @@ pub(super) fn align(offset: usize) -> Option<usize> {
     offset.checked_next_multiple_of(ALIGN)
 }
 
-/// Whether a section says what the table is, rather than how to look it up or where it is from.
+/// Whether a section has content of the table, rather than its engines or its provenance.
 fn is_logical(name: &str) -> bool {
     let derived = name.ends_with("/parent") || name.ends_with("/bucket");
     let is_other = ["engine/", "rib/"].iter().any(|prefix| name.starts_with(prefix));
@@ -71,7 +71,7 @@ pub(super) fn table_digest(sections: &[Section]) -> u128 {
 }
 
 /// The digest of all that an answer depends on: the table, its indices, engines and, in a checkpoint,
-/// the RIB. Who built the file from what, and when, is left out, so the same sources give the same digest.
+/// the RIB. The builder, the sources' paths and the time are left out, so the same sources give the same digest.
 pub(super) fn digest(sections: &[Section]) -> u128 {
     digest_of(sections.iter().filter(|s| s.name != "provenance"))
 }
@@ -189,7 +189,7 @@ pub(super) fn duplicate(sections: &[Section]) -> Option<&str> {
     names.windows(2).find(|w| w[0] == w[1]).map(|w| w[0])
 }
 
-/// What kind of file it is that begins like this, on a machine of this byte order.
+/// The type of a file with this beginning, on a machine of this byte order.
 pub(super) fn kind(start: &[u8]) -> Option<FileKind> {
     let is_ours = start.len() >= 16 && start.starts_with(&MAGIC) && u32_at(start, 8) == BYTE_ORDER;
     let known = [FileKind::Table, FileKind::Dated];
@@ -238,7 +238,7 @@ fn decode_header(start: &[u8], file_len: usize, kind: FileKind) -> Result<usize,
         return Err(truncated(len));
     }
     if len < file_len as u64 {
-        let reason = format!("{} bytes there, the header says {len}", file_len);
+        let reason = format!("{} bytes, the header declares {len}", file_len);
         return Err(SnapshotError::new(Kind::Damaged, reason).at(16));
     }
     let count = usize::try_from(u64_at(start, 24)).unwrap_or(usize::MAX);
@@ -252,7 +252,7 @@ fn decode_header(start: &[u8], file_len: usize, kind: FileKind) -> Result<usize,
     Ok(count)
 }
 
-/// One entry of the section table. Sections lie one after another with nothing but alignment between
+/// One entry of the section table. Sections follow each other with nothing but alignment between
 /// them: `end` is where the one before ends, and the only place allowed follows from it. So no two can
 /// overlap, and none can be misaligned.
 fn decode_entry(entry: &[u8], end: usize, file_len: usize) -> Result<Section, SnapshotError> {

@@ -63,7 +63,7 @@
 //! | `v4/line/len` | yes | u8: the length of the timeline's prefix |
 //! | `v4/line/changes` | yes | u16: of each timeline, for each change the number of the date since which it holds; then for each change the attribute row, low word first, `ffffffff` where the prefix is gone |
 //!
-//! # What is checked when
+//! # Checks
 //!
 //! At open, always, before anything is used:
 //! - magic, byte order, version, file length, number of sections;
@@ -113,7 +113,7 @@ use open::Opened;
 use crate::array::{AlignedBytes, Image};
 use crate::{Columns, Provenance};
 
-/// What lies in a file can be used as an address, of either family, where it lies.
+/// Bytes of a file can be used in place as addresses of either family.
 pub use bytemuck::Pod;
 pub use dated::DatedSnapshot;
 pub(crate) use dated::dated_sections;
@@ -124,7 +124,7 @@ pub(crate) use sections::Sections;
 pub use write::{EnginePart, Written, measure, to_bytes, write};
 pub(crate) use write::{Parts, dated_to_bytes, to_bytes_with, write_dated};
 
-/// An open snapshot: everything in it has been checked and is used where it lies.
+/// An open snapshot. Everything in it has been checked, and is used in place.
 pub struct Snapshot {
     opened: Opened,
     /// `None` for one in memory.
@@ -202,7 +202,7 @@ impl Snapshot {
         self.opened.sections.list.iter().map(|s| (s.name.as_str(), s.place.len() as u64))
     }
 
-    /// What [`write()`] reported for the file.
+    /// The report of [`write()`] for the file.
     pub fn written(&self) -> Written {
         Written {
             bytes: self.opened.sections.list.last().map_or(0, |section| section.place.end as u64),
@@ -211,7 +211,7 @@ impl Snapshot {
         }
     }
 
-    /// The sections, for what lies behind those of a table.
+    /// The sections, for those after a table's.
     pub(crate) fn raw(&self) -> &Sections {
         &self.opened.sections
     }
@@ -221,13 +221,13 @@ impl Snapshot {
     /// order. Where the table is from and when it was built does not count, so the same sources, built
     /// again by the same program, have the same digest.
     ///
-    /// It tells files apart that differ by accident. It is no authentication: who can forge a file can
+    /// It distinguishes files that differ by accident. It is no authentication: an attacker who can forge a file can
     /// forge its digest (XXH3 is not a cryptographic hash).
     pub fn digest(&self) -> u128 {
         self.opened.digest
     }
 
-    /// A digest of what the table says, prefixes, hops and attributes: the same whichever engine is stored
+    /// A digest of the table's prefixes, hops and attributes: the same whichever engine is stored
     /// with them.
     pub fn table_digest(&self) -> u128 {
         self.opened.table_digest

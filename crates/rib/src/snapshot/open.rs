@@ -1,4 +1,4 @@
-//! From bytes to a snapshot: what is checked, and in which order.
+//! From bytes to a snapshot: the checks in their order.
 //!
 //! Every byte of the file is read once for its checksum and, where lookups rely on it, once more for
 //! its meaning. The checks are written without early exits so that the compiler vectorises them; only
@@ -21,7 +21,7 @@ use crate::{ColumnKind, Provenance};
 
 type Result<T> = std::result::Result<T, SnapshotError>;
 
-/// What is in a snapshot, checked.
+/// The checked parts of a snapshot.
 pub(super) struct Opened {
     pub(super) sections: Sections,
     pub(super) digest: u128,

@@ -6,7 +6,7 @@ use fibula_core::{Addr, FamilyType, SharedBytes, TableSource};
 use crate::IndexedRoutes;
 use crate::array::Image;
 
-/// The routes of a family as they lie in a snapshot: [`IndexedRoutes`], and the engine that is stored with
+/// The routes of a family in a snapshot: [`IndexedRoutes`], and the engine that is stored with
 /// them.
 pub struct StoredRoutes<A: Addr> {
     pub(super) routes: IndexedRoutes<A>,

@@ -1,4 +1,4 @@
-//! What the JSON sections say; [`super`] lists them.
+//! The JSON sections; [`super`] lists them.
 
 use fibula_core::ScalarType;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ impl Schema {
     /// Rows without columns take no space in the file: their number must be bounded by something.
     ///
     /// # Errors
-    /// What is wrong, if there are more than routes.
+    /// The error, if there are more than routes.
     pub(super) fn check_rows(&self, routes: usize) -> Result<(), String> {
         if self.columns.is_empty() && self.rows as usize > routes {
             return Err(format!("{} rows without columns for {routes} routes", self.rows));

@@ -11,7 +11,7 @@ use crate::array::{Array, Image};
 
 type Result<T> = std::result::Result<T, SnapshotError>;
 
-/// The bytes of a file, and where its sections lie in them.
+/// The bytes of a file, and the positions of its sections.
 pub(crate) struct Sections {
     pub(super) image: Arc<Image>,
     pub(super) list: Vec<Section>,

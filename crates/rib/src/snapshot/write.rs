@@ -144,7 +144,7 @@ pub(crate) fn to_bytes_with(
 /// Sections by name.
 pub(crate) type Parts<'a> = Vec<(String, Cow<'a, [u8]>)>;
 
-/// Everything that goes into the file, and where.
+/// The parts of the file, with their positions.
 struct Plan<'a> {
     parts: Parts<'a>,
     sections: Vec<Section>,
@@ -278,7 +278,7 @@ fn family<A: Addr + Pod>(
     parts: &mut Vec<(String, Cow<'_, [u8]>)>,
 ) -> Result<(), SnapshotError> {
     let list = table.routes::<A>();
-    // Indices have 32 bits, and the largest stands for "no parent".
+    // Indices have 32 bits, and the largest means "no parent".
     if list.len() >= u32::MAX as usize {
         let reason = format!("{} routes are too many", list.len());
         return Err(SnapshotError::new(Kind::Unstorable, reason));

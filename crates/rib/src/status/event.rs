@@ -35,7 +35,7 @@ pub enum Event {
     },
     /// Every engine failed. The last good generation stays in use.
     Failed {
-        /// What each engine said.
+        /// The error of each engine.
         refused: Vec<EngineRefusal>,
     },
     /// The live engine gives other answers than the RIB, and is being rebuilt.
@@ -44,9 +44,9 @@ pub enum Event {
         prefix: String,
         /// The address.
         addr: String,
-        /// What the RIB says.
+        /// The RIB's answer.
         expected: Hop,
-        /// What the engine says.
+        /// The engine's answer.
         found: Hop,
         /// In how many probes of this audit it does.
         differences: u64,
@@ -85,7 +85,7 @@ impl fmt::Display for Event {
                 write!(f, "table {name} has no engine, only lookups one by one: {reason}")
             }
             Self::Stalled => f.write_str(
-                "readers rest on two old tables; nothing new is published until they release one",
+                "idle readers hold two old tables; nothing new is published until they release one",
             ),
         }
     }
@@ -113,7 +113,7 @@ pub enum LiveError {
         vrf: Vrf,
         /// The family.
         family: Family,
-        /// What each engine said.
+        /// The error of each engine.
         refused: Vec<EngineRefusal>,
     },
     /// The system could not start a compiler thread.

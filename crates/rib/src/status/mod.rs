@@ -13,7 +13,7 @@ pub use event::{EngineRefusal, Event, LiveError};
 /// Receives the events.
 pub(crate) type Events = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// Locks what the model check need not see.
+/// Locks state that the model check need not see.
 pub(crate) fn lock_std<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
