@@ -268,6 +268,50 @@ fn threads_change_nothing() {
     }
 }
 
+/// The columns of an Arrow file and of a stream, also from standard input, have the rules of those of Parquet.
+#[test]
+fn arrow_rows_get_their_rules() {
+    let files = Files::new();
+    let rules = files.with("rules.txt", RULES);
+    let text: Vec<String> = V4.iter().map(|ip| std::net::Ipv4Addr::from(*ip).to_string()).collect();
+    let src: DictionaryArray<arrow_array::types::Int8Type> =
+        text.iter().map(String::as_str).collect();
+    let src: ArrayRef = Arc::new(src);
+    let mut columns = vec![("srcaddr", src)];
+    columns.push(("dstaddr", Arc::new(UInt32Array::from(vec![DST; 6]))));
+    columns.extend(rest());
+    let expected = done(&["classify", &rules, &parquet(&files, "f.parquet", columns.clone())]).out;
+    let named = columns.into_iter().map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(named).unwrap();
+
+    let mut file = Vec::new();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(&mut file, &batch.schema()).unwrap();
+    (0..2).for_each(|half| writer.write(&batch.slice(3 * half, 3)).unwrap());
+    writer.finish().unwrap();
+    drop(writer);
+    let mut stream = Vec::new();
+    let mut writer =
+        arrow_ipc::writer::StreamWriter::try_new(&mut stream, &batch.schema()).unwrap();
+    (0..2).for_each(|half| writer.write(&batch.slice(3 * half, 3)).unwrap());
+    writer.finish().unwrap();
+    drop(writer);
+
+    let path = files.with("flows.arrow", &file);
+    assert_eq!(done(&["classify", &rules, &path]).out, expected);
+    assert_eq!(done(&["classify", &rules, &files.with("flows.arrows", &stream)]).out, expected);
+    let piped = said_to(&["classify", &rules, "-"], stream);
+    assert_eq!((piped.code, piped.out), (0, expected));
+    let to = files.path("hits.parquet");
+    done(&["classify", &rules, &path, "-o", &to]);
+    assert_eq!(done(&["classify", &rules, &to, "--summary"]).out.lines().count(), 6);
+    let refused = said(&["classify", &rules, &path, "-o", &files.path("hits.arrow")]);
+    assert!(refused.err.contains("Arrow is read, not written"), "{}", refused.err);
+    let refused = said_to(&["classify", &rules, "-"], file.clone());
+    assert!(refused.err.contains("cannot be compressed, nor come"), "{}", refused.err);
+    let cut = files.with("cut.arrow", &file[..file.len() / 2]);
+    assert_eq!(said(&["classify", &rules, &cut]).code, 2);
+}
+
 /// Packets that a host captured before its network card divided them have an IP length of 0. `annotate` and `classify`
 /// read the same of them.
 #[test]

@@ -13,7 +13,7 @@ mod shared;
 mod table;
 
 pub use self::guard::panic_is_caught;
-pub use self::table::ParquetRows;
+pub use self::table::{ArrowRows, ParquetRows};
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;

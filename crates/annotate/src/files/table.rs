@@ -1,6 +1,8 @@
-//! Reads rows of a Parquet file, for commands that do more than annotate.
+//! Reads rows of Parquet and Arrow files, for commands that do more than annotate.
 
 use std::fs::File;
+use std::io::{BufReader, Read};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -10,6 +12,7 @@ use parquet::arrow::arrow_reader::{
 };
 
 use super::guard::guarded;
+use super::ipc::{FileBatches, StreamBatches};
 use super::parquet::{check, check_pages};
 use super::shared::Shared;
 use crate::AnnotateError;
@@ -68,5 +71,52 @@ impl ParquetRows {
             }
         }
         Ok(self.file.check_unchanged()?)
+    }
+}
+
+/// The rows of an Arrow IPC file or stream, batch by batch. Any damage becomes an error.
+pub struct ArrowRows<'r> {
+    schema: SchemaRef,
+    batches: Box<dyn Iterator<Item = Result<RecordBatch, AnnotateError>> + 'r>,
+}
+
+impl<'r> ArrowRows<'r> {
+    /// Reads the footer of a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is damaged.
+    pub fn file(input: File) -> Result<Self, AnnotateError> {
+        let batches = FileBatches::new(BufReader::new(input))?;
+        Ok(Self { schema: Arc::clone(&batches.context.schema), batches: Box::new(batches) })
+    }
+
+    /// Reads the schema of a stream.
+    ///
+    /// # Errors
+    /// If the stream cannot be read, or is damaged.
+    pub fn stream(input: impl Read + 'r) -> Result<Self, AnnotateError> {
+        let batches = StreamBatches::new(BufReader::new(input))?;
+        Ok(Self { schema: Arc::clone(&batches.context.schema), batches: Box::new(batches) })
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Calls the function with all rows in order, in the input's batches. They have only the columns at the given
+    /// positions.
+    ///
+    /// # Errors
+    /// If the input is damaged, and any error of the function.
+    pub fn each<E: From<AnnotateError>>(
+        self,
+        places: &[usize],
+        mut each: impl FnMut(&RecordBatch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for batch in self.batches {
+            each(&batch?.project(places).map_err(AnnotateError::from)?)?;
+        }
+        Ok(())
     }
 }

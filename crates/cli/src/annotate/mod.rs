@@ -4,7 +4,7 @@ mod args;
 mod columnar;
 mod failed;
 mod inputs;
-mod reading;
+pub(crate) mod reading;
 mod report;
 mod sink;
 mod tables;

@@ -1,12 +1,12 @@
 //! `fibula classify`: finds the rule of a set that each packet hits, and its action.
 
+mod columns;
 mod explain;
 mod five;
 mod packets;
-mod parquet;
 mod report;
 
-use std::io::{BufReader, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -40,9 +40,9 @@ Other formats of rules: filters of ClassBench, the output of iptables-save and n
 (one chain of it), prefix lists. A text with something that rules cannot express is refused, with
 its line. docs/classify.md has the whole syntax.
 
-Packets: a capture (pcap, pcapng), or CSV, TSV, JSON or Parquet with the columns src, dst, protocol,
-src_port and dst_port, in any order among other columns. In Parquet, addresses are text, bytes, or
-numbers for IPv4. Each row of the output has the line of the rule in its file, its action and its
+Packets: a capture (pcap, pcapng), or CSV, TSV, JSON, Parquet or Arrow with the columns src, dst,
+protocol, src_port and dst_port, in any order among other columns. In Parquet and Arrow, addresses
+are text, bytes, or numbers for IPv4. Each row of the output has the line of the rule in its file, its action and its
 label. Rows are read as `fibula annotate` reads them, with the same quotes and delimiters.
 
 Exit codes: 0 success; 1 no rule matches (with --explain); 2 wrong usage, or an I/O error.";
@@ -54,7 +54,7 @@ pub struct Args {
     /// The rules; - for standard input
     #[arg(value_name = "RULES")]
     rules: PathBuf,
-    /// The packets: a capture, CSV, TSV, JSON or Parquet; - for standard input
+    /// The packets: a capture, CSV, TSV, JSON, Parquet or Arrow; - for standard input
     #[arg(value_name = "CAPTURE|FLOWS", required_unless_present = "explain")]
     packets: Option<PathBuf>,
     /// Format of the rules: rules, classbench, iptables, nftables, prefixes (default: by the content)
@@ -69,7 +69,7 @@ pub struct Args {
     /// Action for prefixes of a list that have none
     #[arg(long, value_name = "drop|allow", default_value = "drop")]
     action: Listed,
-    /// Where to write, - for standard output. For Parquet input and a name in .parquet, the output has all columns of
+    /// Where to write, - for standard output. For Parquet or Arrow input and a name in .parquet, the output has all columns of
     /// the input, followed by the columns of the rules
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -134,6 +134,13 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let mut options = ClassifierOptions::default();
     options.megaflows = args.megaflows;
+    if args.output.extension().is_some_and(|end| end == "arrow" || end == "feather") {
+        return Err(Failure::new(format_args!(
+            "{}: Arrow is read, not written",
+            args.output.display()
+        ))
+        .hint("give the output another name, for CSV or Parquet"));
+    }
     let counts_only = args.summary || args.json;
     let mut hits = Hits {
         batch: Batch::new(),
@@ -190,11 +197,6 @@ fn rules(args: &Args) -> Result<RuleText, Failure> {
             None => Failure::new(&error),
         },
     })
-}
-
-/// Opens a file of packets, compressed or not.
-fn open(path: &std::path::Path) -> Result<BufReader<Box<dyn std::io::Read>>, Failure> {
-    Ok(BufReader::with_capacity(256 << 10, input::open(path)?))
 }
 
 /// The batch of packets to classify next, and the results so far.

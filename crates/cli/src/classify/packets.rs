@@ -1,17 +1,17 @@
-//! Reads packets from captures and rows. Parquet is read in its own module.
+//! Reads packets from captures and rows. Columns are read in `columns`.
 
 use std::io::{BufRead, Read, Write as _};
 use std::path::Path;
 
-use fibula_annotate::{
-    AnnotateError, AnnotateOptions, FlowChoice, LogFormat, ParquetRows, RuleAnnotator,
-};
+use fibula_annotate::{AnnotateError, AnnotateOptions, FlowChoice, LogFormat, RuleAnnotator};
 use fibula_capture::{Container, Step};
 use fibula_classify::{Field, Flow};
 use fibula_packet::{Frame, LinkType};
 
 use super::{COLUMNS, Hits};
+use crate::annotate::reading::{Columns, Reading};
 use crate::failure::Failure;
+use crate::input::Input;
 
 /// Counts of packets and damage, for the summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,22 +26,31 @@ pub struct Said {
     pub without_ports: bool,
 }
 
-/// Classifies all packets of a file. For Parquet input, the rows and the rules' columns are written to `parquet`, if
+/// Classifies all packets of a file. For columnar input, the rows and the rules' columns are written to `parquet`, if
 /// it is given.
 pub fn each(path: &Path, hits: &mut Hits, parquet: Option<&Path>) -> Result<Said, Failure> {
-    let mut data = super::open(path)?;
+    let (_, reading) = Reading::of(Input::open(path)?, None)?;
+    let mut data = match reading {
+        Reading::Columns(columns) => return super::columns::rows(path, columns, hits, parquet),
+        Reading::Rows(data, _) => data,
+    };
     let head = data.fill_buf().map_err(|error| Failure::io(path.display(), &error))?;
-    if head.starts_with(ParquetRows::MAGIC) {
-        if path.as_os_str() == "-" {
-            return Err(Failure::new(
-                "Parquet is not read in order: it cannot come from standard input",
-            )
-            .hint("name the file"));
-        }
-        return super::parquet::rows(path, hits, parquet);
+    // What comes from a pipe, or was compressed.
+    let guessed = LogFormat::guess(head);
+    if head.starts_with(b"ARROW1") || guessed == LogFormat::Parquet {
+        return Err(Failure::new(format_args!(
+            "{}: {guessed} is not read in order: it cannot be compressed, nor come from standard input",
+            path.display()
+        ))
+        .hint("name a file that is not compressed"));
+    }
+    if guessed == LogFormat::Arrow {
+        let columns = Columns::ArrowStream(Box::new(data));
+        return super::columns::rows(path, columns, hits, parquet);
     }
     if let Some(to) = parquet {
-        let what = format_args!("{}: Parquet is written of Parquet alone", to.display());
+        let what =
+            format_args!("{}: Parquet is written of Parquet alone, or of Arrow", to.display());
         return Err(
             Failure::new(what).hint("other packets become CSV: give the output another name")
         );
@@ -50,7 +59,7 @@ pub fn each(path: &Path, hits: &mut Hits, parquet: Option<&Path>) -> Result<Said
         Some(container) => capture(path, data, container, hits),
         None => {
             let named = LogFormat::from_path(path).filter(|format| *format != LogFormat::List);
-            let format = match named.unwrap_or_else(|| LogFormat::guess(head)) {
+            let format = match named.unwrap_or(guessed) {
                 format @ (LogFormat::Tsv | LogFormat::JsonLines) => format,
                 _ => LogFormat::Csv,
             };

@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
-use self::read::{FileBatches, StreamBatches};
+pub(super) use self::read::{FileBatches, StreamBatches};
 use super::chosen::chosen;
 use super::{Found, Progress, added_fields, places, time_place};
 use crate::columns::ColumnAnnotator;

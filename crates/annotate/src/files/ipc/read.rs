@@ -30,8 +30,8 @@ const CONTINUATION: u32 = u32::MAX;
 const TRAILER: u64 = 10;
 
 /// The schema and the dictionaries, to which messages refer.
-pub(super) struct Context {
-    pub(super) schema: SchemaRef,
+pub(in crate::files) struct Context {
+    pub(in crate::files) schema: SchemaRef,
     dictionaries: HashMap<i64, ArrayRef>,
 }
 
@@ -75,15 +75,15 @@ impl Context {
 }
 
 /// The batches of a file, located by its footer.
-pub(super) struct FileBatches<R> {
+pub(in crate::files) struct FileBatches<R> {
     reader: R,
-    pub(super) context: Context,
+    pub(in crate::files) context: Context,
     /// The batches that are still to be read, last first.
     blocks: Vec<Block>,
 }
 
 impl<R: Read + Seek> FileBatches<R> {
-    pub(super) fn new(mut reader: R) -> Result<Self, AnnotateError> {
+    pub(in crate::files) fn new(mut reader: R) -> Result<Self, AnnotateError> {
         let len = reader.seek(SeekFrom::End(0)).map_err(AnnotateError::Read)?;
         if len < TRAILER {
             return Err(broken(format_args!("{len} bytes are no Arrow file")));
@@ -184,14 +184,14 @@ fn read(reader: &mut impl Read, len: u64) -> Result<Vec<u8>, AnnotateError> {
 }
 
 /// The batches of a stream, as they arrive.
-pub(super) struct StreamBatches<R> {
+pub(in crate::files) struct StreamBatches<R> {
     reader: R,
-    pub(super) context: Context,
+    pub(in crate::files) context: Context,
     ended: bool,
 }
 
 impl<R: Read> StreamBatches<R> {
-    pub(super) fn new(mut reader: R) -> Result<Self, AnnotateError> {
+    pub(in crate::files) fn new(mut reader: R) -> Result<Self, AnnotateError> {
         let Some(metadata) = metadata(&mut reader)? else {
             return Err(broken("it is empty"));
         };

@@ -1,7 +1,6 @@
-//! Reads packets from the columns of a Parquet file.
+//! Reads packets from the columns of Parquet and Arrow.
 
 use std::fmt::Display;
-use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +11,14 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
-use fibula_annotate::{AnnotateError, ParquetRows};
+use fibula_annotate::{AnnotateError, ArrowRows, ParquetRows};
 use fibula_classify::text::protocol;
 use fibula_classify::{FiveTuple, Flow, Rule};
 use parquet::arrow::ArrowWriter;
 
 use super::packets::{COLUMNS_OF_FLOWS, Said, columns, unclassified, write_flow};
 use super::{COLUMNS, Hits};
+use crate::annotate::reading::Columns;
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -43,12 +43,47 @@ impl From<Failure> for Error {
     }
 }
 
+/// The rows of a columnar input.
+enum Rows {
+    Parquet(ParquetRows),
+    Arrow(ArrowRows<'static>),
+}
+
+impl Rows {
+    fn schema(&self) -> &Arc<Schema> {
+        match self {
+            Self::Parquet(rows) => rows.schema(),
+            Self::Arrow(rows) => rows.schema(),
+        }
+    }
+
+    fn each(
+        self,
+        places: &[usize],
+        each: impl FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Parquet(rows) => rows.each(places, ROWS, each),
+            Self::Arrow(rows) => rows.each(places, each),
+        }
+    }
+}
+
 /// Classifies all rows. If `to` is given, writes a Parquet file there with all columns and, after them, the rules'
 /// columns.
-pub fn rows(path: &Path, hits: &mut Hits, to: Option<&Path>) -> Result<Said, Failure> {
+pub fn rows(
+    path: &Path,
+    input: Columns,
+    hits: &mut Hits,
+    to: Option<&Path>,
+) -> Result<Said, Failure> {
     let failed = |error: &dyn Display| Failure::new(format_args!("{}: {error}", path.display()));
-    let file = File::open(path).map_err(|error| Failure::io(path.display(), &error))?;
-    let file = ParquetRows::open(file).map_err(|error| failed(&error))?;
+    let file = match input {
+        Columns::Parquet(file) => ParquetRows::open(file).map(Rows::Parquet),
+        Columns::ArrowFile(file) => ArrowRows::file(file).map(Rows::Arrow),
+        Columns::ArrowStream(data) => ArrowRows::stream(data).map(Rows::Arrow),
+    };
+    let file = file.map_err(|error| failed(&error))?;
     let schema = Arc::clone(file.schema());
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let columns = columns(&names).map_err(|what| failed(&what))?;
@@ -66,7 +101,7 @@ pub fn rows(path: &Path, hits: &mut Hits, to: Option<&Path>) -> Result<Said, Fai
     }
     let mut writer = to.map(|to| Added::create(to, &schema)).transpose()?;
     let mut number = 0u64;
-    let done = file.each(&places, ROWS, |batch| {
+    let done = file.each(&places, |batch| {
         let five = five(batch, &columns);
         for row in 0..batch.num_rows() {
             number += 1;
