@@ -13,7 +13,7 @@ pub(crate) const MAX_ROWS: usize = 1024;
 
 /// How a row is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RowKind {
     /// Values are added for each of its addresses.
     Annotate,
     /// Like `Annotate`, but without a separator before the first value, because the JSON object is empty.
@@ -34,7 +34,7 @@ pub(crate) struct Row {
     pub(crate) end: usize,
     /// Number of empty fields to write first, so that the added fields are aligned with the header.
     pub(crate) pad: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: RowKind,
 }
 
 /// The counters of decoders.
@@ -174,7 +174,7 @@ impl<K: KeySink> Block<K> {
     /// Completes the row whose cells were just added.
     #[inline]
     pub(crate) fn row(&mut self, row: Row) {
-        let has_cells = matches!(row.kind, Kind::Annotate | Kind::AnnotateEmpty);
+        let has_cells = matches!(row.kind, RowKind::Annotate | RowKind::AnnotateEmpty);
         if has_cells {
             self.keys.row();
         }
@@ -204,7 +204,7 @@ impl<K: KeySink> Block<K> {
 
     /// Adds a row that is copied unchanged.
     pub(crate) fn pass(&mut self, start: usize, end: usize) {
-        self.rows.push(Row { start, insert: end, end, pad: 0, kind: Kind::Pass });
+        self.rows.push(Row { start, insert: end, end, pad: 0, kind: RowKind::Pass });
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use crate::common::{Ways, World};
+use crate::common::{SearchMethod, World};
 use arrow_array::builder::{BinaryViewBuilder, FixedSizeBinaryBuilder, StringDictionaryBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int32Type, UInt8Type, UInt32Type, UInt64Type};
@@ -32,9 +32,9 @@ fn run(world: &World, options: &AnnotateOptions, array: &dyn Array) -> Annotated
         let annotator = ColumnAnnotator::new(table, options).unwrap();
         annotator.annotate("ip", array).unwrap()
     };
-    let one = found(Arc::new(world.with_ways(Ways::Search)));
+    let one = found(Arc::new(world.with_ways(SearchMethod::Search)));
     let same_table: [Arc<dyn LookupTable>; 2] =
-        [Arc::new(world.with_ways(Ways::Scans)), Arc::new(world.fib())];
+        [Arc::new(world.with_ways(SearchMethod::Scans)), Arc::new(world.fib())];
     for table in same_table {
         let two = found(table);
         assert_eq!(one.counts, two.counts);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fibula_simd::{Isa, Level, Scalar};
 
 use crate::hash::{Hashed, Keys, keys};
-use crate::subtable::{Place, Subtable, fill};
+use crate::subtable::{Span, Subtable, fill};
 use crate::{Flow, Mask, Match};
 
 /// The result of a search for a packet that no megaflow matches. No megaflow has this number.
@@ -160,7 +160,7 @@ impl Cache {
             self.version.outdated += u64::from(old != Some(number));
             return old;
         }
-        let Place { start, len } = table.filter;
+        let Span { start, len } = table.filter;
         fill(&mut self.filters[start..start + len], [hashed.whole].into_iter());
         self.len += 1;
         None
@@ -222,14 +222,14 @@ impl Cache {
             let all = 1 + len + self.subtables.iter().map(|table| table.filter.len).sum::<usize>();
             let mut filters = vec![0; (2 * all).next_power_of_two()];
             self.filters_end = 1;
-            for Place { start, len } in self.subtables.iter_mut().map(|table| &mut table.filter) {
+            for Span { start, len } in self.subtables.iter_mut().map(|table| &mut table.filter) {
                 let old = &self.filters[*start..*start + *len];
                 filters[self.filters_end..self.filters_end + *len].copy_from_slice(old);
                 (*start, self.filters_end) = (self.filters_end, self.filters_end + *len);
             }
             self.filters = filters;
         }
-        self.subtables[at].filter = Place { start: self.filters_end, len };
+        self.subtables[at].filter = Span { start: self.filters_end, len };
         self.filters_end += len;
         self.fill_filter(at);
     }
@@ -237,7 +237,7 @@ impl Cache {
     fn fill_filter(&mut self, at: usize) {
         let table = &mut self.subtables[at];
         table.stale = 0;
-        let Place { start, len } = table.filter;
+        let Span { start, len } = table.filter;
         let filter = &mut self.filters[start..start + len];
         filter.fill(0);
         let (keys, table) = (&self.keys, &*table);

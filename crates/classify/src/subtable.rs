@@ -79,14 +79,14 @@ pub(crate) struct Subtable {
     /// For each place its masked words, then its number.
     records: Vec<u64>,
     /// Where the filter lies among the cache's.
-    pub(crate) filter: Place,
+    pub(crate) filter: Span,
     /// Removed megaflows that the filter still lets pass.
     pub(crate) stale: usize,
 }
 
 /// A part of an array.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct Span {
     pub(crate) start: usize,
     pub(crate) len: usize,
 }
@@ -102,7 +102,7 @@ impl Subtable {
             removed: 0,
             lines: Vec::new(),
             records: Vec::new(),
-            filter: Place::default(),
+            filter: Span::default(),
             stale: 0,
         };
         table.clear(1);

@@ -105,7 +105,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let written = fibula_rib::write(&args.output, table, &part(&v4), &part(&v6))?;
     stages.push(("write".to_owned(), started.elapsed()));
 
-    let report = Report { args, stages, damaged: loaded.damaged, written };
+    let report = BuildReport { args, stages, damaged: loaded.damaged, written };
     if args.json {
         return report.json(json!({
             "sources": table.provenance.sources,
@@ -141,7 +141,7 @@ fn as_of(args: &Args) -> Result<Outcome, Failure> {
     let written = dated.write(&args.output, &part(&v4), &part(&v6))?;
     stages.push(("write".to_owned(), started.elapsed()));
 
-    let report = Report { args, stages, damaged: loaded.damaged, written };
+    let report = BuildReport { args, stages, damaged: loaded.damaged, written };
     if args.json {
         return report.json(json!({
             "dates": as_of::dates_json(dated.dates()),
@@ -161,14 +161,14 @@ fn as_of(args: &Args) -> Result<Outcome, Failure> {
 }
 
 /// What both kinds of file report at the end.
-struct Report<'a> {
+struct BuildReport<'a> {
     args: &'a Args,
     stages: Vec<(String, Duration)>,
     damaged: u64,
     written: Written,
 }
 
-impl Report<'_> {
+impl BuildReport<'_> {
     /// Prints the object with this report's members added.
     fn json(&self, mut object: Json) -> Result<Outcome, Failure> {
         let seconds: Map<String, Json> = self

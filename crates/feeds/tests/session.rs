@@ -18,10 +18,10 @@ fn options() -> SessionOptions {
     SessionOptions { quiet: s(5), longest_resync: s(60), hold: s(120), ..Default::default() }
 }
 
-type Heard = Arc<Mutex<Vec<String>>>;
+type EventLog = Arc<Mutex<Vec<String>>>;
 
-fn session(options: SessionOptions) -> (Session, Heard) {
-    let heard = Heard::default();
+fn session(options: SessionOptions) -> (Session, EventLog) {
+    let heard = EventLog::default();
     let events = Arc::clone(&heard);
     let session = Session::new(|| Box::new(Lines::default()), options)
         .with_events(move |event| events.lock().unwrap().push(event.to_string()));

@@ -6,7 +6,7 @@ use fibula_core::{Addr, BuildError, LoadError, Routes};
 use fibula_engines::{BoxedEngine, EngineFamily, Entry, Isa};
 use fibula_rib::{EnginePart, Pod, StoredRoutes};
 
-use crate::open_family::{Engine, Report};
+use crate::open_family::{Engine, EngineReport};
 
 /// An engine with its name and the reason for the choice.
 pub struct Chosen<A: EngineFamily> {
@@ -86,12 +86,12 @@ impl<A: EngineFamily> Chosen<A> {
     }
 
     /// Adds to the reason which engines were tried before.
-    pub(crate) fn into_engine(self, passed: &str) -> (Engine<A>, Report)
+    pub(crate) fn into_engine(self, passed: &str) -> (Engine<A>, EngineReport)
     where
         A: Addr + Pod,
     {
         let Self { name, isa, reason, time, engine } = self;
-        let report = Report { name, isa, reason: reason + passed, time };
+        let report = EngineReport { name, isa, reason: reason + passed, time };
         (Engine::Compiled(engine), report)
     }
 }

@@ -14,7 +14,7 @@ use fibula_rib::{
     TableError, Written,
 };
 
-use crate::open_family::{Engine, FibFamily, OpenFamily, Report};
+use crate::open_family::{Engine, EngineReport, FibFamily, OpenFamily};
 use crate::policy::{Material, choose};
 use crate::{FibError, FibOptions, Match};
 
@@ -131,7 +131,7 @@ impl Fib {
         fn family<A: FibFamily>(generation: Arc<Generation<A>>) -> OpenFamily<A> {
             let (name, number) = (generation.engine_name(), generation.number());
             let reason = format!("{name}: of generation {number} of a live table");
-            let report = Report { name, isa: Isa::detect(), reason, time: Duration::ZERO };
+            let report = EngineReport { name, isa: Isa::detect(), reason, time: Duration::ZERO };
             let engine = (Engine::Live(generation), report);
             OpenFamily::new(IndexedRoutes::default(), engine, Isa::detect())
         }

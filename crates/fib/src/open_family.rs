@@ -46,7 +46,7 @@ pub(crate) enum Engine<A: EngineFamily> {
 
 /// The name of the engine, and the reason for the choice.
 #[derive(Clone, Debug)]
-pub(crate) struct Report {
+pub(crate) struct EngineReport {
     pub(crate) name: &'static str,
     pub(crate) isa: Isa,
     pub(crate) reason: String,
@@ -58,7 +58,7 @@ pub struct OpenFamily<A: FibFamily> {
     /// Empty for a generation of a live table.
     routes: IndexedRoutes<A>,
     engine: Engine<A>,
-    report: Report,
+    report: EngineReport,
     numbers: ByNeed<A>,
     lengths: ByNeed<A>,
 }
@@ -67,7 +67,7 @@ impl<A: FibFamily> OpenFamily<A> {
     /// `isa` is for the engines that are compiled on demand.
     pub(crate) fn new(
         routes: IndexedRoutes<A>,
-        (engine, report): (Engine<A>, Report),
+        (engine, report): (Engine<A>, EngineReport),
         isa: Isa,
     ) -> Self {
         // Hops can number more routes than a table can have.

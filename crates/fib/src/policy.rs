@@ -7,7 +7,7 @@ use fibula_core::Routes;
 use fibula_engines::{EngineFamily, Entry, Isa, engines, find};
 use fibula_rib::{Loading, Pod, StoredRoutes};
 
-use crate::open_family::{Engine, Report};
+use crate::open_family::{Engine, EngineReport};
 use crate::{Chosen, FibError};
 
 /// The engine name of an [`OpenFamily`](crate::OpenFamily) without an engine: [`EngineChoice::Search`].
@@ -132,7 +132,7 @@ impl<A: EngineFamily + Pod> Material<'_, A> {
 pub(crate) fn choose<A: EngineFamily + Pod>(
     mut from: Material<'_, A>,
     options: &FibOptions,
-) -> Result<(Engine<A>, Report), FibError> {
+) -> Result<(Engine<A>, EngineReport), FibError> {
     let started = Instant::now();
     let (mut passed, mut refused) = (String::new(), Vec::new());
     for choice in &options.engines {
@@ -159,7 +159,7 @@ pub(crate) fn choose<A: EngineFamily + Pod>(
             EngineChoice::Search => {
                 let reason = format!("search: requested, no engine is compiled{passed}");
                 let (name, time) = (SEARCH, started.elapsed());
-                return Ok((Engine::Search, Report { name, isa: Isa::Scalar, reason, time }));
+                return Ok((Engine::Search, EngineReport { name, isa: Isa::Scalar, reason, time }));
             }
         };
         return Ok(chosen.into_engine(&passed));

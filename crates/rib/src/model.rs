@@ -170,7 +170,7 @@ fn generation(number: u64, engine: Box<dyn Follow<u32>>) -> Generation<u32> {
 
 /// How the generations of all schedules were made. Counted outside of shuttle, to which it is no step.
 #[derive(Default)]
-struct Ways {
+struct MethodCounts {
     /// From the spare engine.
     patched: AtomicU64,
     /// From a copy of the current one, since a reader still had the spare one.
@@ -186,7 +186,7 @@ fn a_batch_is_of_one_generation() {
     const LAST: u64 = 6;
     /// Built although the spare one could be patched, as for large batches.
     const BUILT: u64 = 4;
-    let ways = Arc::new(Ways::default());
+    let ways = Arc::new(MethodCounts::default());
     let counted = Arc::clone(&ways);
     shuttle::check_random(
         move || {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::csv::scan::Dialect;
 use super::within::within;
 use super::{Decode, LogDecoder, Style, last_line_end, line_end, set};
-use crate::block::{Block, Kind, Row};
+use crate::block::{Block, Row, RowKind};
 use crate::fault::Fault;
 use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
@@ -125,7 +125,7 @@ impl Decode for List {
                 insert: start + content,
                 end: start + next,
                 pad: 0,
-                kind: Kind::Annotate,
+                kind: RowKind::Annotate,
             });
             start += next;
         }

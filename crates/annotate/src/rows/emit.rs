@@ -3,7 +3,7 @@
 use super::lists::Lists;
 use super::render::{Renderer, Span};
 use crate::added::{Addition, added_name};
-use crate::block::{Block, Kind, Row};
+use crate::block::{Block, Row, RowKind};
 use crate::formats::Style;
 use crate::pipeline::answers::{Answers, Numbers};
 use crate::table::LookupTable;
@@ -84,8 +84,8 @@ impl<'r> Emitter<'r> {
         let slots = names.len();
         // Whether `only` keeps this row.
         let is_kept = |row: &Row, answers: &[u32]| match row.kind {
-            Kind::Pass => false,
-            Kind::Header => true,
+            RowKind::Pass => false,
+            RowKind::Header => true,
             _ => {
                 let matched = answers.iter().any(|&answer| numbers.is_known(answer));
                 matched == (*only == Some(Only::Matched))
@@ -96,7 +96,7 @@ impl<'r> Emitter<'r> {
         let (mut copied, mut cell) = (0, 0);
         for row in &block.rows {
             if only.is_some() {
-                let is_row = matches!(row.kind, Kind::Annotate | Kind::AnnotateEmpty);
+                let is_row = matches!(row.kind, RowKind::Annotate | RowKind::AnnotateEmpty);
                 let found = if is_row { &answers.rows[cell..cell + slots] } else { &[] };
                 if !is_kept(row, found) {
                     out.extend_from_slice(&source[copied..row.start]);
@@ -109,9 +109,9 @@ impl<'r> Emitter<'r> {
             out.extend_from_slice(&source[copied..row.insert]);
             copied = row.insert;
             match row.kind {
-                Kind::Pass => {}
-                Kind::Header => out.extend_from_slice(header),
-                Kind::Annotate | Kind::AnnotateEmpty => {
+                RowKind::Pass => {}
+                RowKind::Header => out.extend_from_slice(header),
+                RowKind::Annotate | RowKind::AnnotateEmpty => {
                     let from = out.len();
                     renderer.pad(row.pad, out);
                     for slot in 0..slots {
@@ -124,7 +124,7 @@ impl<'r> Emitter<'r> {
                         }
                     }
                     cell += slots;
-                    if row.kind == Kind::AnnotateEmpty && from < out.len() {
+                    if row.kind == RowKind::AnnotateEmpty && from < out.len() {
                         out.remove(from);
                     }
                     if only.is_some() && *ends_lines {
@@ -155,9 +155,9 @@ impl<'r> Emitter<'r> {
             space.put::<64>(source, copied, row.insert);
             copied = row.insert;
             match row.kind {
-                Kind::Pass => {}
-                Kind::Header => space.put::<64>(&self.header, 0, self.header.len()),
-                Kind::Annotate | Kind::AnnotateEmpty => {
+                RowKind::Pass => {}
+                RowKind::Header => space.put::<64>(&self.header, 0, self.header.len()),
+                RowKind::Annotate | RowKind::AnnotateEmpty => {
                     let from = space.place();
                     if row.pad > 0 {
                         self.renderer.put_pad(row.pad, &mut space);
@@ -167,7 +167,7 @@ impl<'r> Emitter<'r> {
                         let prefix = answers.prefix(cell);
                         self.renderer.put(slot, span, prefix, &mut space);
                     }
-                    if row.kind == Kind::AnnotateEmpty && from < space.place() {
+                    if row.kind == RowKind::AnnotateEmpty && from < space.place() {
                         space.remove(from);
                     }
                 }

@@ -24,7 +24,7 @@ pub(crate) mod work;
 
 use std::io::{ErrorKind, Read, Write};
 
-use self::parts::Rest;
+use self::parts::RemainingInput;
 use self::run::{Progressed, Run, TEXT};
 use self::stages::Stages;
 use self::work::Work;
@@ -177,7 +177,7 @@ pub(crate) fn on_threads<'w, W: Work>(
     let mut input = Input::new(input, chunk);
     let done = match run.all(&mut input, output, progress) {
         Ok(Progressed::Begun) => {
-            let rest = Rest { input: &mut input, threads, slow };
+            let rest = RemainingInput { input: &mut input, threads, slow };
             parts::annotate(&mut run, rest, output, progress)
         }
         other => other.map(drop),

@@ -42,7 +42,7 @@ struct Part {
 }
 
 /// The rest of an input, which begins with a record.
-pub(super) struct Rest<'i, R> {
+pub(super) struct RemainingInput<'i, R> {
     pub(super) input: &'i mut Input<R>,
     pub(super) threads: usize,
     /// After a read of fewer bytes than this, all rows are written before the next read.
@@ -52,7 +52,7 @@ pub(super) struct Rest<'i, R> {
 /// Annotates the rest of an input.
 pub(super) fn annotate<R: Read, W: Work>(
     run: &mut Run<'_, W>,
-    rest: Rest<'_, R>,
+    rest: RemainingInput<'_, R>,
     output: &mut (impl Write + Send),
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), AnnotateError> {
@@ -88,8 +88,8 @@ pub(super) fn annotate<R: Read, W: Work>(
     // The writer's fault is returned first, because it lies earlier in the input than the reader's.
     failed.map_or(Ok(()), Err)?;
     match read {
-        Err(Stopped::TooLong) => return Err(run.too_long(0)),
-        Err(Stopped::Failed(error)) => return Err(AnnotateError::Read(error)),
+        Err(ReadEnd::TooLong) => return Err(run.too_long(0)),
+        Err(ReadEnd::Failed(error)) => return Err(AnnotateError::Read(error)),
         Ok(()) => {}
     }
     progress(run.process.rows());
@@ -136,7 +136,7 @@ fn work<'r, W: Work>(
 
 /// Cuts an input into parts.
 struct Reader<'i, R> {
-    rest: Rest<'i, R>,
+    rest: RemainingInput<'i, R>,
     to_workers: Sender<Part>,
     free: Receiver<Part>,
     empty: Vec<Part>,
@@ -147,7 +147,7 @@ struct Reader<'i, R> {
 }
 
 /// Why reading stopped.
-enum Stopped {
+enum ReadEnd {
     TooLong,
     Failed(std::io::Error),
 }
@@ -158,7 +158,7 @@ impl<R: Read> Reader<'_, R> {
         &mut self,
         run: &Run<'_, W>,
         progress: &mut dyn FnMut(),
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ReadEnd> {
         loop {
             let data = self.rest.input.data();
             let end = self.rest.input.at_end();
@@ -176,8 +176,8 @@ impl<R: Read> Reader<'_, R> {
             }
             match self.rest.input.more() {
                 Ok(true) => {}
-                Ok(false) => return Err(Stopped::TooLong),
-                Err(error) => return Err(Stopped::Failed(error)),
+                Ok(false) => return Err(ReadEnd::TooLong),
+                Err(error) => return Err(ReadEnd::Failed(error)),
             }
         }
     }

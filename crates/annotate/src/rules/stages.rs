@@ -6,7 +6,7 @@ use fibula_classify::{Batch, Classifier, ClassifierCounts, RuleId};
 
 use super::choice::ADDED;
 use super::keys::FlowKeys;
-use crate::block::{Block, Kind};
+use crate::block::{Block, RowKind};
 use crate::fault::Fault;
 use crate::formats::Style;
 use crate::formats::csv::scan::write_field;
@@ -131,7 +131,7 @@ impl Stage<FlowKeys> for RuleStages {
         let source = data.unwrap_or(&block.text);
         let mut next = 0;
         for row in &block.rows {
-            let is_flow = matches!(row.kind, Kind::Annotate | Kind::AnnotateEmpty);
+            let is_flow = matches!(row.kind, RowKind::Annotate | RowKind::AnnotateEmpty);
             if is_flow && next == classified {
                 let wrong = block.keys.flows.get(next).and_then(|flow| flow.as_ref().err());
                 let what = wrong.cloned().unwrap_or_default();
@@ -145,9 +145,9 @@ impl Stage<FlowKeys> for RuleStages {
             }
             out.extend_from_slice(&source[row.start..row.insert]);
             match row.kind {
-                Kind::Pass => {}
-                Kind::Header => out.extend_from_slice(&self.header),
-                Kind::Annotate | Kind::AnnotateEmpty => {
+                RowKind::Pass => {}
+                RowKind::Header => out.extend_from_slice(&self.header),
+                RowKind::Annotate | RowKind::AnnotateEmpty => {
                     if let Style::Fields(dialect) = self.style {
                         out.resize(out.len() + row.pad, dialect.delimiter);
                     }

@@ -22,7 +22,7 @@ pub const TABLE: &[(&str, Option<u64>, &str)] = &[
 
 /// What finds routes and lengths.
 #[derive(Clone, Copy, Debug)]
-pub enum Ways {
+pub enum SearchMethod {
     /// The trait's own search.
     Search,
     /// Scans.
@@ -45,7 +45,7 @@ impl World {
         Fib::of_table(table, &FibOptions::default()).unwrap()
     }
 
-    pub fn with_ways(&self, ways: Ways) -> Self {
+    pub fn with_ways(&self, ways: SearchMethod) -> Self {
         let (v4, v6) = (self.v4.clone(), self.v6.clone());
         let (v4, v6) = (Scan { ways, ..v4 }, Scan { ways, ..v6 });
         Self { columns: self.columns.clone(), v4, v6 }
@@ -127,12 +127,12 @@ impl World {
 pub struct Scan<A: Addr + Pod> {
     list: Routes<A>,
     routes: IndexedRoutes<A>,
-    ways: Ways,
+    ways: SearchMethod,
 }
 
 impl<A: Addr + Pod> Scan<A> {
     pub fn new(list: Routes<A>) -> Self {
-        Self { routes: IndexedRoutes::new(&list), list, ways: Ways::Search }
+        Self { routes: IndexedRoutes::new(&list), list, ways: SearchMethod::Search }
     }
 
     pub fn matched(&self, addr: A) -> Option<(Prefix<A>, Hop)> {
@@ -158,8 +158,8 @@ impl<A: Addr + Pod> LookupFamily<A> for Scan<A> {
 
     fn numbers(&self, addrs: &[A], numbers: &mut [Hop]) {
         match self.ways {
-            Ways::Search => Searched(&self.routes).numbers(addrs, numbers),
-            Ways::Scans => addrs.iter().zip(numbers).for_each(|(&addr, number)| {
+            SearchMethod::Search => Searched(&self.routes).numbers(addrs, numbers),
+            SearchMethod::Scans => addrs.iter().zip(numbers).for_each(|(&addr, number)| {
                 let found = self.longest(addr);
                 *number = found.map_or(Hop::NONE, |(number, ..)| Hop::new(number as u32));
             }),
@@ -168,8 +168,8 @@ impl<A: Addr + Pod> LookupFamily<A> for Scan<A> {
 
     fn lengths(&self, addrs: &[A], lengths: &mut [Hop]) {
         match self.ways {
-            Ways::Search => Searched(&self.routes).lengths(addrs, lengths),
-            Ways::Scans => addrs.iter().zip(lengths).for_each(|(&addr, length)| {
+            SearchMethod::Search => Searched(&self.routes).lengths(addrs, lengths),
+            SearchMethod::Scans => addrs.iter().zip(lengths).for_each(|(&addr, length)| {
                 let found = self.longest(addr);
                 *length = found.map_or(Hop::NONE, |(_, prefix, _)| Hop::new(prefix.len().into()));
             }),

@@ -26,7 +26,7 @@ fn is_full(bucket: &Bucket) -> bool {
 
 /// Where a key is: its bucket and its lane there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place(usize, usize);
+pub(super) struct KeyPosition(usize, usize);
 
 /// Numbers by hash. Numbers are not 0; several keys may have the same hash.
 #[derive(Clone, Debug)]
@@ -87,7 +87,11 @@ impl Buckets {
     }
 
     /// The key with this hash whose number is the right one.
-    pub(super) fn find(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<Place> {
+    pub(super) fn find(
+        &self,
+        hash: u32,
+        mut is_it: impl FnMut(u32) -> bool,
+    ) -> Option<KeyPosition> {
         let mut at = self.home(hash);
         loop {
             let bucket = &self.buckets[at];
@@ -95,7 +99,7 @@ impl Buckets {
             while equal != 0 {
                 let lane = equal.trailing_zeros() as usize;
                 if is_it(bucket[LANES + lane]) {
-                    return Some(Place(at, lane));
+                    return Some(KeyPosition(at, lane));
                 }
                 equal &= equal - 1;
             }
@@ -106,11 +110,11 @@ impl Buckets {
         }
     }
 
-    pub(super) fn number(&self, Place(at, lane): Place) -> u32 {
+    pub(super) fn number(&self, KeyPosition(at, lane): KeyPosition) -> u32 {
         self.buckets[at][LANES + lane]
     }
 
-    pub(super) fn set(&mut self, Place(at, lane): Place, number: u32) {
+    pub(super) fn set(&mut self, KeyPosition(at, lane): KeyPosition, number: u32) {
         self.buckets.to_mut()[at][LANES + lane] = number;
     }
 
@@ -137,7 +141,7 @@ impl Buckets {
     }
 
     /// Removes a key.
-    pub(super) fn remove(&mut self, Place(at, lane): Place) {
+    pub(super) fn remove(&mut self, KeyPosition(at, lane): KeyPosition) {
         let bucket = &mut self.buckets.to_mut()[at];
         if is_full(bucket) {
             // Searches for other keys must continue after this bucket.

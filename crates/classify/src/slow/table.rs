@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fibula_simd::{Simd, Table, prefetch_read};
 
-use super::buckets::{Buckets, Place, kept};
+use super::buckets::{Buckets, KeyPosition, kept};
 use super::group::{Inside, outside_transport};
 use super::ranges::{NO_RANGES, Ranges};
 use super::words::Words;
@@ -131,7 +131,7 @@ impl Tuple {
     }
 
     /// The place and the number of the packet's key.
-    fn find(&self, flow: &Flow, hash: u32) -> Option<(Place, u32)> {
+    fn find(&self, flow: &Flow, hash: u32) -> Option<(KeyPosition, u32)> {
         let place = self.numbers.find(hash, |number| self.is_key_of(number - 1, flow))?;
         Some((place, self.numbers.number(place) - 1))
     }
@@ -239,7 +239,7 @@ impl Tuple {
     }
 
     /// Removes a key. The last key gets its number.
-    fn remove_key(&mut self, place: Place, number: u32) {
+    fn remove_key(&mut self, place: KeyPosition, number: u32) {
         self.numbers.remove(place);
         let (last, len) = (self.keys - 1, self.stride());
         let hash = self.hash(&self.flow_of(last));

@@ -19,7 +19,7 @@ pub use self::args::Args;
 use self::failed::failure;
 use self::inputs::Job;
 use self::reading::Reading;
-use self::report::{Said, Totals};
+use self::report::{AnnotatedFile, Totals};
 use self::sink::Sink;
 use self::tables::Tables;
 use crate::failure::{Failure, Outcome};
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         if !args.quiet {
             let values =
                 if args.add.is_empty() { work.tables.columns().width() } else { args.add.len() };
-            let said = Said {
+            let said = AnnotatedFile {
                 job,
                 format,
                 values,

@@ -15,7 +15,7 @@ use crate::progress::{ms, note};
 const BAR: usize = 30;
 
 /// One annotated file.
-pub struct Said<'a> {
+pub struct AnnotatedFile<'a> {
     /// The file's path.
     pub job: &'a Job,
     /// Its format.
@@ -30,7 +30,7 @@ pub struct Said<'a> {
     pub alone: bool,
 }
 
-impl Said<'_> {
+impl AnnotatedFile<'_> {
     /// Prints the summary of the file.
     pub fn say(&self, summary: &Summary, time: Duration) {
         let share = |part: u64| 100.0 * part as f64 / summary.addresses.max(1) as f64;

@@ -29,7 +29,7 @@ use crate::source::{ReadArgs, Source, parse_family};
 use feed::{Hinted, Player, Updates};
 use plain::Plain;
 use reader::{AllHints, Phase, Phases, Seen};
-use report::{Report, memory_bytes, rounded};
+use report::{ReplayReport, memory_bytes, rounded};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -152,7 +152,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
             ..ReadArgs::automatic()
         },
     };
-    let mut report = Report::default();
+    let mut report = ReplayReport::default();
     let mut player = Player::new(&plan.read, args.vrf.as_deref(), true);
     let start = begin(args, &plan, &mut player, &mut report)?;
     let (v4, v6) = (start.rib.len::<u32>(0), start.rib.len::<u128>(0));
@@ -185,7 +185,7 @@ fn begin(
     args: &Args,
     plan: &Plan,
     player: &mut Player<'_>,
-    report: &mut Report,
+    report: &mut ReplayReport,
 ) -> Result<Start, Failure> {
     if let Some(path) = args.checkpoint.as_deref().filter(|path| path.exists()) {
         if plan.updates.iter().any(|updates| matches!(updates, Updates::Churn(..))) {
@@ -233,7 +233,7 @@ fn replay<A: Addr>(
     plan: &Plan,
     mut player: Player<'_>,
     start: Start,
-    report: &mut Report,
+    report: &mut ReplayReport,
 ) -> Result<Option<Failure>, Failure> {
     let Start { rib, tables, feed: known } = start;
     let kind = if rib.len::<A>(0) > 0 { Traffic::Pfx } else { Traffic::Rnd };
@@ -370,7 +370,7 @@ fn cores() -> [Option<CoreId>; 2] {
     }
 }
 
-fn describe<A: Addr>(live: &Live, seen: &Seen<A>, report: &mut Report) {
+fn describe<A: Addr>(live: &Live, seen: &Seen<A>, report: &mut ReplayReport) {
     let counters = (live.counters::<u32>(0), live.counters::<u128>(0));
     let (v4, v6) = (counters.0.expect("followed"), counters.1.expect("followed"));
     report.add(&v4);
@@ -397,7 +397,7 @@ fn check<A: Addr>(
     plan: &Plan,
     live: Live,
     mut seen: Seen<A>,
-    report: &mut Report,
+    report: &mut ReplayReport,
 ) -> Result<(), Failure> {
     // What the table says at the end, at every boundary, is a sample like any other.
     let probes = live.with_rib(|rib| boundaries::<A>(rib));

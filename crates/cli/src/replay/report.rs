@@ -12,7 +12,7 @@ use crate::output::{self, size};
 
 /// All of it, as `--json` prints it.
 #[derive(Default, Serialize)]
-pub struct Report {
+pub struct ReplayReport {
     /// The family that was read.
     pub family: &'static str,
     /// Routes of the table before the first update, and after the last, over both families.
@@ -104,7 +104,7 @@ pub fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
-impl Report {
+impl ReplayReport {
     /// Adds what happened to one family's table.
     pub fn add(&mut self, counters: &Counters) {
         self.changes += counters.changes.get();

@@ -21,29 +21,29 @@ pub fn fibula(args: &[&str]) -> Command {
 }
 
 /// What a command said and how it ended.
-pub struct Said {
+pub struct CommandOutput {
     pub code: i32,
     pub out: String,
     pub err: String,
 }
 
 /// Runs the command to its end.
-pub fn said(args: &[&str]) -> Said {
+pub fn said(args: &[&str]) -> CommandOutput {
     said_to(args, "")
 }
 
 /// Runs the command with this standard input.
-pub fn said_to(args: &[&str], input: impl Into<Vec<u8>>) -> Said {
+pub fn said_to(args: &[&str], input: impl Into<Vec<u8>>) -> CommandOutput {
     let output = fibula(args).write_stdin(input).output().expect("the command starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
     let code = output.status.code().expect("no signal ends it");
-    let said = Said { code, out: text(output.stdout), err: text(output.stderr) };
+    let said = CommandOutput { code, out: text(output.stdout), err: text(output.stderr) };
     assert!(!said.err.contains("panicked"), "{}", said.err);
     said
 }
 
 /// As [`said`], and it must have gone well.
-pub fn done(args: &[&str]) -> Said {
+pub fn done(args: &[&str]) -> CommandOutput {
     let said = said(args);
     assert_eq!(said.code, 0, "{args:?}: {}{}", said.out, said.err);
     said

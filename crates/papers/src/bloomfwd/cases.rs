@@ -20,7 +20,7 @@ pub struct Subject<A: Addr> {
 }
 
 /// The keys of each thread, and the oracle's answers.
-pub struct Asked<A> {
+pub struct Workload<A> {
     pub keys: Vec<Vec<A>>,
     expected: Vec<Vec<Hop>>,
 }
@@ -29,7 +29,7 @@ pub struct Asked<A> {
 pub struct Case<'a, A: Addr> {
     pub cells: Vec<Cell>,
     pub subject: &'a Subject<A>,
-    pub asked: &'a Asked<A>,
+    pub asked: &'a Workload<A>,
     mlps: Vec<f64>,
     /// What it answered wrongly.
     wrong: Option<String>,
@@ -41,7 +41,7 @@ impl Experiment<'_> {
         routes: &Routes<A>,
         traffic: &TrafficInput,
         threads: u32,
-    ) -> Result<Asked<A>, Failure> {
+    ) -> Result<Workload<A>, Failure> {
         let (count, seed) = (self.args.keys as usize, self.args.seed);
         let keys = traffic.keys(routes, count, threads as usize, seed, read)?;
         if keys.is_empty() {
@@ -49,7 +49,7 @@ impl Experiment<'_> {
         }
         let oracle = Oracle::new(routes);
         let expected = keys.iter().map(|keys| answers(&oracle, keys)).collect();
-        Ok(Asked { keys, expected })
+        Ok(Workload { keys, expected })
     }
 
     /// Checks all answers, then times the cases, turn by turn. Wrong ones are left out.
@@ -65,7 +65,7 @@ impl Experiment<'_> {
         for _ in 0..self.args.runs {
             for case in &mut *cases {
                 let Some((engine, _)) = &case.subject.built else { continue };
-                let Asked { keys, expected } = case.asked;
+                let Workload { keys, expected } = case.asked;
                 let keys: Vec<&[A]> = keys.iter().map(Vec::as_slice).collect();
                 let run = fibula_measure::run(engine, &keys, LookupMode::Batch(batch), &self.cores);
                 let sums = expected.iter().map(|hops| fold(hops));
@@ -124,7 +124,7 @@ impl<A: Addr> Subject<A> {
 }
 
 impl<'a, A: Addr> Case<'a, A> {
-    pub fn new(subject: &'a Subject<A>, asked: &'a Asked<A>, more: &[Cell]) -> Self {
+    pub fn new(subject: &'a Subject<A>, asked: &'a Workload<A>, more: &[Cell]) -> Self {
         let cells = subject.cells.iter().chain(more).cloned().collect();
         Self { cells, subject, asked, mlps: Vec::new(), wrong: None }
     }

@@ -97,7 +97,7 @@ struct Builder {
 }
 
 /// Networks with the lengths of their prefixes, and their groups' numbers.
-type Told = Vec<(IpAddr, u8, Hop)>;
+type ExpectedAnswers = Vec<(IpAddr, u8, Hop)>;
 type Number<'a> = dyn Fn(&Value) -> Option<usize> + 'a;
 
 impl Builder {
@@ -126,7 +126,11 @@ impl Builder {
     }
 
     /// The routes, with the number of a group of each.
-    fn routes(&mut self, said: &Value, number: &Number<'_>) -> Result<Told, Box<dyn Error>> {
+    fn routes(
+        &mut self,
+        said: &Value,
+        number: &Number<'_>,
+    ) -> Result<ExpectedAnswers, Box<dyn Error>> {
         let mut routes = Vec::new();
         for route in each(said) {
             let text = route["dst"].as_str().ok_or("a route without a prefix")?;

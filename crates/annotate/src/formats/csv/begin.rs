@@ -4,7 +4,7 @@ use super::scan::{Dialect, Record, record, text, unquoted};
 use super::{Csv, Layout};
 use crate::added::{added_name, first_twice};
 use crate::address::Address;
-use crate::block::{Block, Kind, Row};
+use crate::block::{Block, Row, RowKind};
 use crate::fault::Fault;
 use crate::formats::{SAMPLE_BYTES, SAMPLE_ROWS};
 use crate::pipeline::keys::KeySink;
@@ -70,7 +70,7 @@ impl Csv {
                 insert: start + content,
                 end: start + next,
                 pad: 0,
-                kind: Kind::Header,
+                kind: RowKind::Header,
             });
             return Ok(Some(start + next));
         }

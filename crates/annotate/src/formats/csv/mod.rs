@@ -9,7 +9,7 @@ use self::scan::{Dialect, Record, record, unquoted, unquoted_place};
 use fibula_simd::parse_v4_at;
 
 use super::{Decode, LogDecoder, Style};
-use crate::block::{Block, Kind, Row};
+use crate::block::{Block, Row, RowKind};
 use crate::fault::Fault;
 use crate::pipeline::keys::KeySink;
 use crate::rules::FlowChoice;
@@ -171,7 +171,7 @@ impl<K: KeySink + 'static> Decode<K> for Csv {
                     block.time(start, &data[from..to], self.strict)?;
                 }
                 let (insert, end) = (start + record.content, start + record.next);
-                block.row(Row { start, insert, end, pad: 0, kind: Kind::Annotate });
+                block.row(Row { start, insert, end, pad: 0, kind: RowKind::Annotate });
                 start = end;
                 continue;
             }
@@ -203,7 +203,7 @@ impl<K: KeySink + 'static> Decode<K> for Csv {
                 insert: start + record.content,
                 end: start + record.next,
                 pad: layout.width.saturating_sub(record.fields),
-                kind: Kind::Annotate,
+                kind: RowKind::Annotate,
             });
             start += record.next;
             plain.seek(start);
@@ -264,7 +264,7 @@ mod tests {
             let block = decode(&mut csv, text).unwrap();
             assert_eq!(csv.names(), ["src", "dst"]);
             assert_eq!(block.keys.v4.addrs, [0x0a000001, 0x0a000002, 0x0a000003, 0x0a000004]);
-            assert_eq!(block.rows[0].kind, Kind::Header);
+            assert_eq!(block.rows[0].kind, RowKind::Header);
         }
         let mut csv = csv(&["3", "1"], Header::Detect);
         let block = decode(&mut csv, "10.0.0.1,x,10.0.0.2\n").unwrap();

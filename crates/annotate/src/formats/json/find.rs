@@ -8,12 +8,12 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::plain;
-use super::shape::Shape;
+use super::shape::LineTemplate;
 use crate::address::Address;
 
 /// The value of an address member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum MemberValue {
     /// The member is missing, `null` or an empty string.
     #[default]
     Empty,
@@ -27,15 +27,15 @@ pub(super) enum Place {
 /// literal `"id.orig_h"` comes before `"id": {"orig_h"}`. At equal depth the last one wins, as in most readers.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    pub(super) place: Place,
+    pub(super) place: MemberValue,
     depth: u32,
 }
 
 impl Found {
-    const NOTHING: Self = Self { place: Place::Empty, depth: u32::MAX };
+    const NOTHING: Self = Self { place: MemberValue::Empty, depth: u32::MAX };
 
     /// Sets the value of a member of the outermost object, which replaces earlier values.
-    pub(super) fn set(&mut self, place: Place) {
+    pub(super) fn set(&mut self, place: MemberValue) {
         *self = Self { place, depth: 0 };
     }
 
@@ -62,7 +62,7 @@ pub(super) fn find(
     len: usize,
     names: &Names,
     found: &mut Vec<Found>,
-    shape: &mut Shape,
+    shape: &mut LineTemplate,
 ) -> Result<Option<usize>, serde_json::Error> {
     clear(names, found);
     if shape.find(data, len, found) {
@@ -192,7 +192,7 @@ struct Member<'a, 'n> {
 }
 
 impl Member<'_, '_> {
-    fn put(&mut self, place: Place) {
+    fn put(&mut self, place: MemberValue) {
         if let Some(slot) = self.matched.exact
             && self.depth <= self.found[slot].depth
         {
@@ -201,7 +201,7 @@ impl Member<'_, '_> {
     }
 
     fn other(mut self, text: impl fmt::Display) {
-        self.put(Place::Other(text.to_string()));
+        self.put(MemberValue::Other(text.to_string()));
     }
 }
 
@@ -223,15 +223,15 @@ impl<'de> Visitor<'de> for Member<'_, '_> {
     fn visit_str<E>(mut self, text: &str) -> Result<(), E> {
         let text = text.trim_ascii();
         self.put(match Address::parse(text.as_bytes()) {
-            Some(address) => Place::Address(address),
-            None if text.is_empty() => Place::Empty,
-            None => Place::Other(text.to_owned()),
+            Some(address) => MemberValue::Address(address),
+            None if text.is_empty() => MemberValue::Empty,
+            None => MemberValue::Other(text.to_owned()),
         });
         Ok(())
     }
 
     fn visit_unit<E>(mut self) -> Result<(), E> {
-        self.put(Place::Empty);
+        self.put(MemberValue::Empty);
         Ok(())
     }
 
@@ -262,7 +262,7 @@ impl<'de> Visitor<'de> for Member<'_, '_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(mut self, map: M) -> Result<(), M::Error> {
-        self.put(Place::Other("{..}".to_owned()));
+        self.put(MemberValue::Other("{..}".to_owned()));
         let Self { matched, depth, found } = self;
         let (added, taken) = (&[][..], &mut None);
         Object { wanted: &matched.inner, added, taken, depth: depth + 1, found }.visit_map(map)

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::net::IpAddr;
 
 use self::between::Between;
-use self::find::{Found, Names, Place, find};
-use self::shape::Shape as Before;
+use self::find::{Found, MemberValue, Names, find};
+use self::shape::LineTemplate;
 use super::{Decode, LogDecoder, SAMPLE_BYTES, Style, last_line_end, line_end, set};
 use crate::added::{added_name, first_twice};
-use crate::block::{Block, Kind, Row};
+use crate::block::{Block, Row, RowKind};
 use crate::fault::Fault;
 use crate::pipeline::keys::KeySink;
 use crate::rules::FlowChoice;
@@ -32,10 +32,10 @@ pub(crate) struct JsonLines {
     /// The number of address columns in `names`; a column of times may follow them.
     addresses: usize,
     strict: bool,
-    shape: Option<Shape>,
+    shape: Option<ObjectLayout>,
     found: Vec<Found>,
     /// The members of the previous object.
-    before: Before,
+    before: LineTemplate,
     /// For each column, whether an object of the input had it.
     present: Arc<[AtomicBool]>,
     /// Whether the input had anything but separators between objects.
@@ -50,7 +50,7 @@ pub(crate) struct JsonLines {
 
 /// How objects follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum ObjectLayout {
     Lines,
     /// Objects in arrays, or of several lines.
     Values,
@@ -86,7 +86,7 @@ impl JsonLines {
             strict: options.strict,
             shape: None,
             found: Vec::new(),
-            before: Before::default(),
+            before: LineTemplate::default(),
             any: Arc::default(),
             between: Between::default(),
             stray: false,
@@ -103,7 +103,7 @@ impl JsonLines {
             strict: options.strict,
             shape: None,
             found: Vec::new(),
-            before: Before::default(),
+            before: LineTemplate::default(),
             any: Arc::default(),
             between: Between::default(),
             stray: false,
@@ -117,12 +117,12 @@ impl JsonLines {
         self.addresses = columns.len();
         self.present = columns.iter().map(|_| AtomicBool::new(false)).collect();
         self.names = Arc::new(Names { columns, added });
-        self.before = Before::default();
+        self.before = LineTemplate::default();
     }
 
     /// Chooses the columns by the members of an object.
     fn choose(&mut self, text: &[u8], choice: FlowChoice) -> Result<(), String> {
-        let mut before = Before::default();
+        let mut before = LineTemplate::default();
         if find(text, text.len(), &self.names, &mut self.found, &mut before).is_err() {
             return Ok(()); // no object: counted as one
         }
@@ -136,24 +136,24 @@ impl JsonLines {
     }
 
     /// Detects the shape from the beginning of the input; `None` if more input is needed.
-    fn tell(&mut self, data: &[u8], end: bool) -> Option<Shape> {
+    fn tell(&mut self, data: &[u8], end: bool) -> Option<ObjectLayout> {
         let text = data.trim_ascii_start();
         match text.first() {
-            Some(b'[') if begins_array(text) => return Some(Shape::Values),
+            Some(b'[') if begins_array(text) => return Some(ObjectLayout::Values),
             Some(b'[') if text[1..].trim_ascii_start().is_empty() && !end => return None,
             None if !end => return None,
             Some(b'{') => {}
-            _ => return Some(Shape::Lines),
+            _ => return Some(ObjectLayout::Lines),
         }
         let (content, _) = line_end(text, end)?;
-        let before = &mut Before::default();
+        let before = &mut LineTemplate::default();
         if find(text, content, &self.names, &mut self.found, before).is_ok() {
-            return Some(Shape::Lines);
+            return Some(ObjectLayout::Lines);
         }
         match object_end(text) {
-            Some(len) if len > content && len <= SAMPLE_BYTES => Some(Shape::Values),
+            Some(len) if len > content && len <= SAMPLE_BYTES => Some(ObjectLayout::Values),
             None if !end && text.len() < SAMPLE_BYTES => None,
-            _ => Some(Shape::Lines),
+            _ => Some(ObjectLayout::Lines),
         }
     }
 
@@ -184,7 +184,7 @@ impl JsonLines {
             inner = inner.trim_ascii_end();
         }
         let is_empty = inner.ends_with(b"{") && inner.trim_ascii_start() == b"{";
-        let kind = if is_empty { Kind::AnnotateEmpty } else { Kind::Annotate };
+        let kind = if is_empty { RowKind::AnnotateEmpty } else { RowKind::Annotate };
         block.row(Row { start, insert: start + inner.len(), end, pad: 0, kind });
         Ok(())
     }
@@ -212,17 +212,17 @@ impl JsonLines {
             let place = std::mem::take(&mut found.place);
             if slot == self.addresses {
                 let text = match place {
-                    Place::Empty => String::new(),
-                    Place::Address(address) => IpAddr::from(address).to_string(),
-                    Place::Other(text) => text,
+                    MemberValue::Empty => String::new(),
+                    MemberValue::Address(address) => IpAddr::from(address).to_string(),
+                    MemberValue::Other(text) => text,
                 };
                 block.time(at, text.as_bytes(), self.strict)?;
                 continue;
             }
             match place {
-                Place::Empty => block.empty(),
-                Place::Address(address) => block.address(address),
-                Place::Other(text) => {
+                MemberValue::Empty => block.empty(),
+                MemberValue::Address(address) => block.address(address),
+                MemberValue::Other(text) => {
                     if block.cell(text.as_bytes()).is_err() {
                         let fault = || Fault::Unparsable { at, slot, text: text.into_bytes() };
                         block.bad_cell(self.strict, fault)?;
@@ -323,13 +323,13 @@ impl<K: KeySink + 'static> Decode<K> for JsonLines {
         }
         match self.shape {
             None => Ok(0),
-            Some(Shape::Lines) => self.lines(data, end, block),
-            Some(Shape::Values) => self.values(data, end, block),
+            Some(ObjectLayout::Lines) => self.lines(data, end, block),
+            Some(ObjectLayout::Values) => self.values(data, end, block),
         }
     }
 
     fn fork(&self) -> Option<Box<dyn Decode<K>>> {
-        (self.shape == Some(Shape::Lines)).then(|| Box::new(self.clone()) as _)
+        (self.shape == Some(ObjectLayout::Lines)).then(|| Box::new(self.clone()) as _)
     }
 }
 
@@ -450,8 +450,8 @@ mod tests {
             (&[0x0a00_0001][..], &[0][..])
         );
         let kinds: Vec<_> = block.rows.iter().map(|row| row.kind).collect();
-        let (a, p) = (Kind::Annotate, Kind::Pass);
-        assert_eq!(kinds, [a, p, p, a, Kind::AnnotateEmpty, a, p]);
+        let (a, p) = (RowKind::Annotate, RowKind::Pass);
+        assert_eq!(kinds, [a, p, p, a, RowKind::AnnotateEmpty, a, p]);
         let t = block.tally;
         let (empty, unparsable) = (block.count(Without::Empty), block.count(Without::Unparsable));
         assert_eq!((t.rows, empty, unparsable, t.damaged), (6, 2, 1, 2));

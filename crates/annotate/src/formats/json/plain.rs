@@ -6,8 +6,8 @@
 
 use fibula_simd::{byte_marks, parse_v4_at, unprintable_marks};
 
-use super::find::{Found, Names, Place};
-use super::shape::Shape;
+use super::find::{Found, MemberValue, Names};
+use super::shape::LineTemplate;
 use crate::address::Address;
 
 /// The maximum depth of nested objects and arrays.
@@ -20,7 +20,7 @@ pub(super) fn find(
     text: &[u8],
     names: &Names,
     found: &mut [Found],
-    shape: &mut Shape,
+    shape: &mut LineTemplate,
 ) -> Option<Option<usize>> {
     let mut plain = Plain::begin(text, 0)?;
     plain.blanks();
@@ -278,20 +278,20 @@ impl<'t> Plain<'t> {
 
     /// Reads the value of a member that may have an address.
     #[inline(always)]
-    fn place(&mut self) -> Option<Place> {
+    fn place(&mut self) -> Option<MemberValue> {
         match self.peek()? {
             b'"' => {
                 let text = self.string()?;
                 let end = self.at - 1;
                 Some(place_of(self.text, end - text.len(), end))
             }
-            b'n' => self.other(0).map(|()| Place::Empty),
+            b'n' => self.other(0).map(|()| MemberValue::Empty),
             b'0'..=b'9' => {
                 let from = self.at;
                 // `serde_json` may convert longer numbers to other text.
                 let natural = self.number()? && self.at - from < 20;
                 let text = str::from_utf8(&self.text[from..self.at]).ok()?;
-                natural.then(|| Place::Other(text.to_owned()))
+                natural.then(|| MemberValue::Other(text.to_owned()))
             }
             _ => None,
         }
@@ -300,14 +300,14 @@ impl<'t> Plain<'t> {
 
 /// The value of the string at `start..end`. Bytes after it may be read, but do not affect the result.
 #[inline(always)]
-pub(super) fn place_of(text: &[u8], start: usize, end: usize) -> Place {
+pub(super) fn place_of(text: &[u8], start: usize, end: usize) -> MemberValue {
     match parse_v4_at(text, start, end) {
-        Some(v4) => Place::Address(Address::V4(v4)),
-        None => Place::of_text(&text[start..end]),
+        Some(v4) => MemberValue::Address(Address::V4(v4)),
+        None => MemberValue::of_text(&text[start..end]),
     }
 }
 
-impl Place {
+impl MemberValue {
     fn of_text(text: &[u8]) -> Self {
         match Address::parse(text) {
             Some(address) => Self::Address(address),

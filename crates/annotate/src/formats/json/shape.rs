@@ -23,7 +23,7 @@ const PATIENCE: u32 = 8;
 
 /// The text between the values of a line.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shape {
+pub(super) struct LineTemplate {
     members: Vec<Member>,
     /// The marks of a line: one entry for each 64 bytes, and an empty one at the end.
     marks: Vec<Marks>,
@@ -73,7 +73,7 @@ impl Member {
     }
 }
 
-impl Shape {
+impl LineTemplate {
     /// Finds the columns of the object `data[..len]`, if it matches the learned line; otherwise returns `false`. Bytes after the
     /// object may be read, but do not affect the result. `found` must have been cleared.
     #[inline]

@@ -11,7 +11,7 @@ use self::flows::{Flows, Sum};
 use self::packet::{Protocol, flow};
 use super::csv::scan::Dialect;
 use super::{Decode, LogDecoder, Style};
-use crate::block::{Block, Kind, Row};
+use crate::block::{Block, Row, RowKind};
 use crate::fault::Fault;
 use crate::input::MAX_RECORD;
 use crate::write::{write_int, write_ip};
@@ -85,7 +85,7 @@ impl Pcap {
         };
         self.state = State::Within(container, true);
         let header = if self.flows.is_some() { FLOWS_HEADER } else { HEADER };
-        push_row(Kind::Header, block, |text| text.extend_from_slice(header));
+        push_row(RowKind::Header, block, |text| text.extend_from_slice(header));
         Ok(true)
     }
 
@@ -172,7 +172,7 @@ impl Pcap {
 }
 
 /// Adds a row; `write` appends its text with the line end.
-fn push_row(kind: Kind, block: &mut Block, write: impl FnOnce(&mut Vec<u8>)) {
+fn push_row(kind: RowKind, block: &mut Block, write: impl FnOnce(&mut Vec<u8>)) {
     let start = block.text.len();
     write(&mut block.text);
     let end = block.text.len();
@@ -192,7 +192,7 @@ fn cells(ends: Option<(IpAddr, IpAddr)>, slots: &[bool], block: &mut Block) {
 
 fn flow_row(flow: &Sum, slots: &[bool], block: &mut Block) {
     cells(flow.key.ends, slots, block);
-    push_row(Kind::Annotate, block, |text| {
+    push_row(RowKind::Annotate, block, |text| {
         for time in [flow.first, flow.last] {
             if let Some(time) = time {
                 write_time(time, text);
@@ -211,7 +211,7 @@ fn packet_row(packet: &Packet<'_>, slots: &[bool], block: &mut Block) {
     let flow = flow(packet.link, packet.data, packet.length as usize);
     block.tally.truncated += u64::from(flow.truncated);
     cells(flow.ends, slots, block);
-    push_row(Kind::Annotate, block, |text| {
+    push_row(RowKind::Annotate, block, |text| {
         if let Some(time) = packet.time {
             write_time(time, text);
         }

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn places(line: &str, names: &[&str]) -> Vec<Place> {
+fn places(line: &str, names: &[&str]) -> Vec<MemberValue> {
     let columns = names.iter().map(|&n| n.to_owned()).collect();
     let names = Names { columns, added: Vec::new() };
     let mut found = Vec::new();
@@ -15,11 +15,11 @@ fn alone(
     names: &Names,
     found: &mut Vec<Found>,
 ) -> Result<Option<usize>, serde_json::Error> {
-    find(line.as_bytes(), line.len(), names, found, &mut Shape::default())
+    find(line.as_bytes(), line.len(), names, found, &mut LineTemplate::default())
 }
 
-fn v4(last: u32) -> Place {
-    Place::Address(Address::V4(0x0a00_0000 | last))
+fn v4(last: u32) -> MemberValue {
+    MemberValue::Address(Address::V4(0x0a00_0000 | last))
 }
 
 #[test]
@@ -93,7 +93,7 @@ proptest! {
         let names = Names {
             columns: ["a", "a.b.c", "b"].map(String::from).to_vec(), added: vec!["a_x".into()],
         };
-        let (mut shape, mut found) = (Shape::default(), Vec::new());
+        let (mut shape, mut found) = (LineTemplate::default(), Vec::new());
         for (values, change, behind) in lines {
             let members = keys.iter().zip(&values).map(|(key, value)| format!("\"{key}\":{value}"));
             let mut line = format!("{{{}}}", members.collect::<Vec<_>>().join(","));
@@ -121,9 +121,9 @@ proptest! {
 #[test]
 fn lines_are_like_the_one_before() {
     let names = Names { columns: vec!["a".into()], added: Vec::new() };
-    let (mut shape, mut found) = (Shape::default(), vec![Found::NOTHING]);
+    let (mut shape, mut found) = (LineTemplate::default(), vec![Found::NOTHING]);
     // A line is compared in pieces that may extend into the next line.
-    let mut ask = |line: &str, shape: &mut Shape| {
+    let mut ask = |line: &str, shape: &mut LineTemplate| {
         let data = format!("{line}\n{}", " ".repeat(40));
         found.fill(Found::NOTHING);
         let is_like = shape.find(data.as_bytes(), line.len(), &mut found);
@@ -133,7 +133,7 @@ fn lines_are_like_the_one_before() {
     let first = r#"{"t":1700000000,"a":"10.0.0.7","b":{"c":[1]},"d":"","e":1.5}"#;
     let second = r#"{"t":17,"a":"192.0.2.123","b":true,"d":"text","e":null}"#;
     let third = r#"{"t":17,"a":"10.0.0.3","b":true,"e":null}"#;
-    let address = |last| Place::Address(Address::V4(last));
+    let address = |last| MemberValue::Address(Address::V4(last));
     assert_eq!(ask(first, &mut shape), (false, v4(7)));
     assert_eq!(ask(second, &mut shape), (true, address(0xc000_027b)));
     assert_eq!(ask(third, &mut shape), (false, v4(3)));
@@ -146,12 +146,12 @@ fn usual_objects_are_plain() {
     let names = Names { columns: vec!["a".into()], added: Vec::new() };
     for (text, place) in [
         (r#"{"t":1700000000,"a":"10.0.0.7","b":{"c":[1,-2.5e3,true,null]},"d":""}"#, v4(7)),
-        (r#"{ "a" : null , "b" : "{" }"#, Place::Empty),
-        (r#"{"a":167772161}"#, Place::Other("167772161".into())),
+        (r#"{ "a" : null , "b" : "{" }"#, MemberValue::Empty),
+        (r#"{"a":167772161}"#, MemberValue::Other("167772161".into())),
     ] {
         let mut found = vec![Found::NOTHING];
         assert_eq!(
-            plain::find(text.as_bytes(), &names, &mut found, &mut Shape::default()),
+            plain::find(text.as_bytes(), &names, &mut found, &mut LineTemplate::default()),
             Some(None),
             "{text}"
         );
@@ -163,7 +163,7 @@ fn usual_objects_are_plain() {
 fn names_may_contain_each_other() {
     let line = r#"{"a":{"b":"10.0.0.1","a":"10.0.0.2"}}"#;
     let found = places(line, &["a", "a.b", "a.a", "b"]);
-    assert_eq!(found, [Place::Other("{..}".into()), v4(1), v4(2), Place::Empty]);
+    assert_eq!(found, [MemberValue::Other("{..}".into()), v4(1), v4(2), MemberValue::Empty]);
 }
 
 #[test]
@@ -171,10 +171,17 @@ fn escapes_and_other_values() {
     let line =
         r#"{"\u0061":"10.0.0.\u0031","b":"","c":null,"d":-1.5,"e":true,"f":[{}],"a":"10.0.0.4"}"#;
     let found = places(line, &["a", "b", "c", "d", "e", "f"]);
-    let other = |text: &str| Place::Other(text.to_owned());
+    let other = |text: &str| MemberValue::Other(text.to_owned());
     assert_eq!(
         found,
-        [v4(4), Place::Empty, Place::Empty, other("-1.5"), other("true"), other("[..]")]
+        [
+            v4(4),
+            MemberValue::Empty,
+            MemberValue::Empty,
+            other("-1.5"),
+            other("true"),
+            other("[..]")
+        ]
     );
 }
 
