@@ -25,7 +25,7 @@ use crate::pipeline::counts::Counts;
 use crate::pipeline::hits::Hits;
 use crate::{Address, AnnotateError, Summary};
 
-pub(crate) use self::place::{Place, places, time_place};
+pub(crate) use self::place::{ColumnPosition, places, time_place};
 
 /// Progress in a file.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ fn has_addresses(batch: &RecordBatch, column: usize) -> bool {
 pub(crate) fn added_fields(
     annotator: &ColumnAnnotator,
     schema: &Schema,
-    places: &[Place],
+    places: &[ColumnPosition],
 ) -> Result<Vec<Field>, AnnotateError> {
     let mut fields: Vec<Field> = Vec::new();
     for place in places {
@@ -117,8 +117,8 @@ impl Found {
         &mut self,
         annotator: &ColumnAnnotator,
         batch: &RecordBatch,
-        places: &[Place],
-        time: Option<&Place>,
+        places: &[ColumnPosition],
+        time: Option<&ColumnPosition>,
         first_row: u64,
         mut matched: Option<&mut [bool]>,
     ) -> Result<Vec<arrow_array::ArrayRef>, AnnotateError> {
@@ -180,7 +180,7 @@ impl Found {
         }
     }
 
-    pub(crate) fn summary(self, annotator: &ColumnAnnotator, places: &[Place]) -> Summary {
+    pub(crate) fn summary(self, annotator: &ColumnAnnotator, places: &[ColumnPosition]) -> Summary {
         let names: Vec<&str> = places.iter().map(|place| &*place.name).collect();
         let counts = self.counts;
         let (table, additions) = (annotator.table(), annotator.additions());

@@ -34,7 +34,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::guard::{broken, damaged, guarded};
 use super::shared::Shared;
-use super::{Found, Place, Progress, added_fields, is_text, pages, places, time_place};
+use super::{ColumnPosition, Found, Progress, added_fields, is_text, pages, places, time_place};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
 
@@ -114,9 +114,9 @@ pub(super) struct Plan<'a> {
     pub(super) file: Shared,
     pub(super) metadata: ArrowReaderMetadata,
     /// The columns with addresses.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ColumnPosition>,
     /// The column of times, if there is one.
-    pub(super) time: Option<Place>,
+    pub(super) time: Option<ColumnPosition>,
     pub(super) added: SchemaRef,
     /// The added columns in Parquet's schema.
     added_types: Vec<TypePtr>,
@@ -254,10 +254,10 @@ impl<'a> Plan<'a> {
         let mut writers = factory.create_column_writers(group)?;
 
         let mut row = self.rows_before(group);
-        let in_batch = |place: &Place| {
+        let in_batch = |place: &ColumnPosition| {
             Some(place.in_batch(roots.iter().position(|&root| root == place.root)?))
         };
-        let read: Vec<Place> = self.places.iter().filter_map(in_batch).collect();
+        let read: Vec<ColumnPosition> = self.places.iter().filter_map(in_batch).collect();
         let time = self.time.as_ref().and_then(in_batch);
         for batch in reader {
             let batch = batch?;

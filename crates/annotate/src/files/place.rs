@@ -13,7 +13,7 @@ use crate::{AnnotateError, Column, LogFormat};
 
 /// The position of an address column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ColumnPosition {
     /// The number of the top-level field.
     pub(crate) root: usize,
     /// The numbers of the fields within structures, outermost first.
@@ -23,7 +23,7 @@ pub(crate) struct Place {
     pub(crate) kind: DataType,
 }
 
-impl Place {
+impl ColumnPosition {
     fn at_top(root: usize, schema: &Schema) -> Self {
         let field = schema.field(root);
         Self { root, path: Vec::new(), name: field.name().clone(), kind: field.data_type().clone() }
@@ -78,8 +78,8 @@ pub(crate) fn places(
     columns: &[Column],
     format: LogFormat,
     first: impl FnOnce() -> Result<Option<RecordBatch>, AnnotateError>,
-) -> Result<Vec<Place>, AnnotateError> {
-    let mut found: Vec<Place> = Vec::new();
+) -> Result<Vec<ColumnPosition>, AnnotateError> {
+    let mut found: Vec<ColumnPosition> = Vec::new();
     for column in columns {
         let place = place(schema, column)?;
         if found.contains(&place) {
@@ -100,7 +100,7 @@ pub(crate) fn places(
                 .is_ok_and(|at| has_addresses(&batch, at))
         };
         let tops = (0..schema.fields().len()).filter(named);
-        found.extend(tops.map(|root| Place::at_top(root, schema)));
+        found.extend(tops.map(|root| ColumnPosition::at_top(root, schema)));
     }
     if found.is_empty() {
         return Err(AnnotateError::NoColumn { format });
@@ -112,7 +112,7 @@ pub(crate) fn places(
 pub(crate) fn time_place(
     schema: &Schema,
     time: Option<&Column>,
-) -> Result<Option<Place>, AnnotateError> {
+) -> Result<Option<ColumnPosition>, AnnotateError> {
     let Some(column) = time else { return Ok(None) };
     let place = place(schema, column)?;
     times::check_type(&place.kind)?;
@@ -120,14 +120,14 @@ pub(crate) fn time_place(
 }
 
 /// The position of a column.
-fn place(schema: &Schema, column: &Column) -> Result<Place, AnnotateError> {
+fn place(schema: &Schema, column: &Column) -> Result<ColumnPosition, AnnotateError> {
     match column {
-        Column::Name(name) => Place::named(schema, name).ok_or_else(|| {
+        Column::Name(name) => ColumnPosition::named(schema, name).ok_or_else(|| {
             let known = schema.fields().iter().map(|field| field.name().clone()).collect();
             AnnotateError::UnknownColumn { name: name.clone(), known }
         }),
         Column::Number(number) if (1..=schema.fields().len()).contains(number) => {
-            Ok(Place::at_top(number - 1, schema))
+            Ok(ColumnPosition::at_top(number - 1, schema))
         }
         Column::Number(number) => {
             let (number, fields) = (*number, schema.fields().len());

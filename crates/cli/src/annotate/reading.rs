@@ -60,7 +60,7 @@ impl Reading {
 /// The file that was opened.
 fn seekable(input: Input) -> Result<File, Failure> {
     input.file().ok_or_else(|| {
-        Failure::new("Parquet cannot be read from standard input: it is read back to front")
+        Failure::new("Parquet needs a seekable file, so it cannot come from standard input")
             .hint("give the file's name")
     })
 }

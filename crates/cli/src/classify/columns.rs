@@ -16,7 +16,7 @@ use fibula_classify::text::protocol;
 use fibula_classify::{FiveTuple, Flow, Rule};
 use parquet::arrow::ArrowWriter;
 
-use super::packets::{COLUMNS_OF_FLOWS, Said, columns, unclassified, write_flow};
+use super::packets::{COLUMNS_OF_FLOWS, PacketCounts, columns, unclassified, write_flow};
 use super::{COLUMNS, Hits};
 use crate::annotate::reading::Columns;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ const ROWS: usize = 8192;
 /// An error of the file, or of one row.
 enum Error {
     File(AnnotateError),
-    Said(Failure),
+    Failed(Failure),
 }
 
 impl From<AnnotateError> for Error {
@@ -39,7 +39,7 @@ impl From<AnnotateError> for Error {
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
-        Self::Said(failure)
+        Self::Failed(failure)
     }
 }
 
@@ -76,7 +76,7 @@ pub fn rows(
     input: Columns,
     hits: &mut Hits,
     to: Option<&Path>,
-) -> Result<Said, Failure> {
+) -> Result<PacketCounts, Failure> {
     let failed = |error: &dyn Display| Failure::new(format_args!("{}: {error}", path.display()));
     let file = match input {
         Columns::Parquet(file) => ParquetRows::open(file).map(Rows::Parquet),
@@ -87,7 +87,7 @@ pub fn rows(
     let schema = Arc::clone(file.schema());
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let columns = columns(&names).map_err(|what| failed(&what))?;
-    let said = Said { without_ports: columns[3].is_none(), ..Said::default() };
+    let said = PacketCounts { without_ports: columns[3].is_none(), ..PacketCounts::default() };
     let mut places: Vec<usize> = match to {
         Some(_) => (0..names.len()).collect(),
         None => columns.iter().flatten().copied().collect(),
@@ -118,7 +118,7 @@ pub fn rows(
     });
     done.map_err(|error| match error {
         Error::File(error) => failed(&error),
-        Error::Said(failure) => failure,
+        Error::Failed(failure) => failure,
     })?;
     if let Some(writer) = writer {
         writer.finish()?;

@@ -173,7 +173,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         let what = "no columns of ports: the packets are taken as packets without";
         note(format_args!("{}: {what}", path.display()));
     }
-    let report = report::Report { counts: hits.counts(), hits: &hits, said: &said, name: path };
+    let report =
+        report::ClassifyReport { counts: hits.counts(), hits: &hits, said: &said, name: path };
     match (counts_only, args.json) {
         (true, true) => report.json(&args.output)?,
         (true, false) => report.table(&args.output)?,

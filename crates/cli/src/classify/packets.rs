@@ -15,7 +15,7 @@ use crate::input::Input;
 
 /// Counts of packets and damage, for the summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct PacketCounts {
     /// Packets of unknown link types, of which no fields are read.
     pub unknown_links: u64,
     /// Places where the capture is damaged.
@@ -28,7 +28,7 @@ pub struct Said {
 
 /// Classifies all packets of a file. For columnar input, the rows and the rules' columns are written to `parquet`, if
 /// it is given.
-pub fn each(path: &Path, hits: &mut Hits, parquet: Option<&Path>) -> Result<Said, Failure> {
+pub fn each(path: &Path, hits: &mut Hits, parquet: Option<&Path>) -> Result<PacketCounts, Failure> {
     let (_, reading) = Reading::of(Input::open(path)?, None)?;
     let mut data = match reading {
         Reading::Columns(columns) => return super::columns::rows(path, columns, hits, parquet),
@@ -49,8 +49,7 @@ pub fn each(path: &Path, hits: &mut Hits, parquet: Option<&Path>) -> Result<Said
         return super::columns::rows(path, columns, hits, parquet);
     }
     if let Some(to) = parquet {
-        let what =
-            format_args!("{}: Parquet is written of Parquet alone, or of Arrow", to.display());
+        let what = format_args!("{}: Parquet output needs Parquet or Arrow input", to.display());
         return Err(
             Failure::new(what).hint("other packets become CSV: give the output another name")
         );
@@ -73,12 +72,12 @@ fn capture(
     mut data: impl Read,
     mut container: Container,
     hits: &mut Hits,
-) -> Result<Said, Failure> {
+) -> Result<PacketCounts, Failure> {
     hits.line(format!("packet,{COLUMNS_OF_FLOWS},{COLUMNS}\n").as_bytes())?;
-    let (mut said, mut number, mut offset) = (Said::default(), 0u64, 0u64);
+    let (mut said, mut number, mut offset) = (PacketCounts::default(), 0u64, 0u64);
     let (mut buffer, mut start, mut first, mut ended) = (Vec::new(), 0, true, false);
     let strict = hits.strict;
-    let damage = |said: &mut Said, at, what: &str| {
+    let damage = |said: &mut PacketCounts, at, what: &str| {
         said.damage(at, what);
         match strict {
             true => Err(Failure::new(format_args!("{}: byte {at}: {what}", path.display()))
@@ -135,7 +134,7 @@ fn capture(
     }
 }
 
-impl Said {
+impl PacketCounts {
     fn damage(&mut self, at: u64, what: &str) {
         self.damaged += 1;
         self.first_damage.get_or_insert_with(|| format!("byte {at}: {what}"));
@@ -180,7 +179,7 @@ fn rows(
     format: LogFormat,
     data: impl BufRead,
     hits: &mut Hits,
-) -> Result<Said, Failure> {
+) -> Result<PacketCounts, Failure> {
     let failed = |error: AnnotateError| {
         let failure = Failure::new(format_args!("{}: {error}", path.display()));
         match error {
@@ -212,11 +211,11 @@ fn rows(
         return Err(Failure::new(format_args!("{}: the file is empty", path.display())));
     }
     hits.rows_counted = Some(counts);
-    Ok(Said {
+    Ok(PacketCounts {
         damaged: summary.damaged,
         first_damage: summary.first_damaged,
         without_ports: summary.columns.len() == 3,
-        ..Said::default()
+        ..PacketCounts::default()
     })
 }
 

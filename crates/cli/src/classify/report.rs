@@ -9,19 +9,19 @@ use fibula_core::grouped;
 use serde::Serialize;
 
 use super::Hits;
-use super::packets::Said;
+use super::packets::PacketCounts;
 use crate::failure::Failure;
 use crate::output::{Grid, Output};
 use crate::progress::{ms, note};
 
 /// The results of a run.
-pub struct Report<'a> {
+pub struct ClassifyReport<'a> {
     /// The packets by rule.
     pub counts: RuleTotals,
     /// The rules, and the bytes by rule.
     pub hits: &'a Hits,
     /// Counts of packets and damage.
-    pub said: &'a Said,
+    pub said: &'a PacketCounts,
     /// The file with the packets.
     pub name: &'a Path,
 }
@@ -55,7 +55,7 @@ struct JsonRule<'a> {
     bytes: u64,
 }
 
-impl Report<'_> {
+impl ClassifyReport<'_> {
     fn packets(&self) -> u64 {
         self.counts.packets.iter().sum::<u64>() + self.counts.unmatched
     }
