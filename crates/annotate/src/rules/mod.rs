@@ -116,7 +116,7 @@ impl Work for RuleAnnotator {
         Ok(None)
     }
 
-    fn stages<'w>(&'w self, decoder: &dyn Decode<FlowKeys>) -> RuleStages {
+    fn stages(&self, decoder: &dyn Decode<FlowKeys>) -> RuleStages {
         RuleStages::new(self.classifier.clone(), decoder.style(), self.choice.adds)
     }
 }
