@@ -4,8 +4,8 @@
 
 use std::sync::LazyLock;
 
-use fibula_core::{Hop, Route, Routes};
-use fibula_engines::EngineFamily;
+use fibula_core::{Addr, Hop, Route, Routes};
+
 use fibula_fuzz::forge::{Edit, Section, assemble_as, seal, sections};
 use fibula_rib::{Columns, DatedBuilder, DatedSnapshot, EnginePart, Moment, Pod, Table};
 use fibula_simd::Isa;
@@ -71,7 +71,7 @@ fn open(bytes: &[u8]) -> bool {
     true
 }
 
-fn family<A: EngineFamily + Pod>(dated: &DatedSnapshot) {
+fn family<A: Addr + Pod>(dated: &DatedSnapshot) {
     let (stored, ask) = (dated.routes::<A>(), dated.timelines::<A>().ask());
     let routes = stored.to_routes();
     let addrs: Vec<A> = probes::boundary(&routes).take(500).collect();

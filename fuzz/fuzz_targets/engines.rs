@@ -1,8 +1,8 @@
 //! Engines against the oracle, on dense nested tables grown from the input.
 #![no_main]
 
-use fibula_core::Routes;
-use fibula_engines::{EngineFamily, engines};
+use fibula_core::{Addr, Routes};
+
 use fibula_fuzz::{Grown, grow};
 use fibula_simd::Isa;
 use fibula_testkit::{Oracle, check::check, probes};
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     result.expect("the end of the input is no error");
 });
 
-fn run<A: EngineFamily>(engine: u8, input: &mut Unstructured<'_>) -> Result<()> {
+fn run<A: Addr>(engine: u8, input: &mut Unstructured<'_>) -> Result<()> {
     let (mut prefixes, mut all, mut extra) = (vec![], vec![], vec![]);
     while !input.is_empty() && all.len() < 1000 {
         match grow::<A>(&prefixes, input)? {
@@ -33,7 +33,8 @@ fn run<A: EngineFamily>(engine: u8, input: &mut Unstructured<'_>) -> Result<()> 
     }
     let routes: Routes<A> = all.into_iter().collect();
     let oracle = Oracle::new(&routes);
-    let entry = &engines::<A>()[usize::from(engine) % engines::<A>().len()];
+    let entry = &fibula_baselines::registry().engines::<A>()
+        [usize::from(engine) % fibula_baselines::registry().engines::<A>().len()];
     for isa in Isa::available() {
         let engine = entry.build(&routes, isa).expect("a small table is taken");
         let mut probes = probes::boundary(&routes).chain(extra.iter().copied());

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use fibula_core::{BuildError, Hop, Lookup, Patched, Prefix, Route, Routes};
-use fibula_engines::{EngineFamily, engines};
+use fibula_core::{Addr, BuildError, Hop, Lookup, Patched, Prefix, Route, Routes};
+
 use fibula_fuzz::{Grown, grow};
 use fibula_simd::Isa;
 use fibula_testkit::{Oracle, StoredTables, check::check, probes};
@@ -23,8 +23,9 @@ fuzz_target!(|data: &[u8]| {
     result.expect("the end of the input is no error");
 });
 
-fn run<A: EngineFamily>(engine: u8, apart: u32, input: &mut Unstructured<'_>) -> Result<()> {
-    let entry = &engines::<A>()[usize::from(engine) % engines::<A>().len()];
+fn run<A: Addr>(engine: u8, apart: u32, input: &mut Unstructured<'_>) -> Result<()> {
+    let entry = &fibula_baselines::registry().engines::<A>()
+        [usize::from(engine) % fibula_baselines::registry().engines::<A>().len()];
     let build = |routes: &Routes<A>, isa| match entry.build(routes, isa) {
         Err(BuildError::Limit { .. }) => None,
         built => Some(built.expect("a small table is taken")),
@@ -83,7 +84,7 @@ fn run<A: EngineFamily>(engine: u8, apart: u32, input: &mut Unstructured<'_>) ->
 }
 
 /// At most `most` changes in the order of their prefixes: new routes, other hops, and routes that go.
-fn changes<A: EngineFamily>(
+fn changes<A: Addr>(
     routes: &Routes<A>,
     prefixes: &mut Vec<Prefix<A>>,
     apart: u32,

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use fibula_core::{Hop, Value};
-use fibula_engines::{EngineFamily, Entry, engines, find};
+use fibula_core::{Addr, Hop, Value};
+use fibula_engines::Entry;
 use fibula_fuzz::forge::{Edit, Section, assemble, seal, sections};
 use fibula_rib::{Columns, EnginePart, Pod, Snapshot, Table, to_bytes};
 use fibula_simd::Isa;
@@ -53,8 +53,8 @@ type Sound = Mutex<HashMap<[usize; 2], Arc<[Section]>>>;
 fn sound(v4: u8, v6: u8) -> Arc<[Section]> {
     static SOUND: LazyLock<Sound> = LazyLock::new(Mutex::default);
     let at = [
-        usize::from(v4) % (engines::<u32>().len() + 1),
-        usize::from(v6) % (engines::<u128>().len() + 1),
+        usize::from(v4) % (fibula_baselines::registry().engines::<u32>().len() + 1),
+        usize::from(v6) % (fibula_baselines::registry().engines::<u128>().len() + 1),
     ];
     let make = || {
         let (v4, v6) = (tables::dense::<u32>(3, 60), tables::dense::<u128>(3, 60));
@@ -75,8 +75,8 @@ fn sound(v4: u8, v6: u8) -> Arc<[Section]> {
     Arc::clone(SOUND.lock().unwrap().entry(at).or_insert_with(make))
 }
 
-fn chosen<A: EngineFamily>(number: usize) -> Option<&'static Entry<A>> {
-    engines::<A>().iter().rev().nth(number.checked_sub(1)?)
+fn chosen<A: Addr>(number: usize) -> Option<&'static Entry<A>> {
+    fibula_baselines::registry().engines::<A>().iter().rev().nth(number.checked_sub(1)?)
 }
 
 /// Asks for everything that the file can answer; whether it opens.
@@ -94,7 +94,7 @@ fn open(bytes: &[u8]) -> bool {
     true
 }
 
-fn family<A: EngineFamily + Pod>(snapshot: &Snapshot) {
+fn family<A: Addr + Pod>(snapshot: &Snapshot) {
     let stored = snapshot.family::<A>();
     let routes = stored.to_routes();
     assert_eq!(routes.len(), stored.len());
@@ -115,8 +115,9 @@ fn family<A: EngineFamily + Pod>(snapshot: &Snapshot) {
         assert_eq!(stored.tables().table(name).expect("a listed table").as_slice().len(), bytes);
     }
     // The engine that the file names with every instruction set, the others with the best one.
-    let named = find::<A>(stored.engine_name()).map(|entry| entry.name);
-    for entry in engines::<A>() {
+    let named =
+        fibula_baselines::registry().find::<A>(stored.engine_name()).map(|entry| entry.name);
+    for entry in fibula_baselines::registry().engines::<A>() {
         for isa in Isa::available() {
             if Some(entry.name) != named && isa != Isa::best() {
                 continue;

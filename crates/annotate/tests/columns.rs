@@ -16,7 +16,7 @@ use fibula_annotate::{
     AnnotateError, AnnotateOptions, Annotated, Annotator, ColumnAnnotator, LogFormat, LookupTable,
     PrefixForm, TextForm,
 };
-use fibula_core::{PerFamily, Routes};
+use fibula_core::{Addr, PerFamily, Routes};
 use fibula_fib::{Fib, Isa};
 use fibula_rib::{Live, LiveOptions, Maker, Makers, Rib};
 
@@ -319,9 +319,11 @@ fn wide_integers_and_bad_options() {
 /// A generation of a live table has no rows that hops number: nothing would match, silently.
 #[test]
 fn a_live_generation_is_refused() {
-    fn makers<A: fibula_engines::EngineFamily>() -> Vec<Maker<A>> {
-        let entry = fibula_engines::find::<A>("radix").unwrap();
-        vec![Maker::new(entry.name, |routes: &Routes<A>| Ok(entry.build(routes, Isa::detect())?))]
+    fn makers<A: Addr>() -> Vec<Maker<A>> {
+        let entry = fibula_engines::Registry::product().find::<A>("radix").unwrap().clone();
+        vec![Maker::new(entry.name, move |routes: &Routes<A>| {
+            Ok(entry.build(routes, Isa::detect())?)
+        })]
     }
     let both = PerFamily::<Makers> { v4: makers(), v6: makers() };
     let live = Live::start(Rib::default(), &[0], both, LiveOptions::default(), |_| {}).unwrap();

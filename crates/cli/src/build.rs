@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
-use fibula_core::{Routes, grouped};
-use fibula_engines::EngineFamily;
+use fibula_core::{Addr, Routes, grouped};
+use fibula_fib::Chosen;
 use fibula_rib::{Columns, EnginePart, Pod, Table, Written};
-use fibula_simd::Isa;
 use serde_json::{Map, Value as Json, json};
 
 use crate::as_of;
-use crate::engines::{self, AUTO, Built};
+use crate::engines::{self, AUTO};
 use crate::failure::{Failure, Outcome};
 use crate::layer::TableArgs;
 use crate::output::{self, size, utc};
@@ -199,20 +198,18 @@ impl BuildReport<'_> {
     }
 }
 
-/// Compiles the first of the requested engines that supports the family, or the automatic choice if none does.
-fn compile<A: EngineFamily + Pod>(args: &Args, routes: &Routes<A>) -> Result<Built<A>, Failure> {
+/// Compiles by the same rule as opening a table does: the first requested engine that the family has and that accepts
+/// the routes, or the automatic choice if the family has none of them.
+fn compile<A: Addr + Pod>(args: &Args, routes: &Routes<A>) -> Result<Chosen<A>, Failure> {
     if args.engine.iter().any(|name| name == "all") {
         return Err(Failure::new("a snapshot has one engine for each family, not all")
             .hint("--engine auto leaves the choice to fibula"));
     }
-    let mut choices = engines::choose::<A>(&args.engine)?;
-    choices.extend(engines::choose::<A>(&[AUTO.to_owned()])?);
-    choices[0].build(routes, Isa::detect()).map_err(|error| {
-        Failure::from(error).hint("--engine auto takes one that can hold this table")
-    })
+    engines::choose::<A>(&args.engine)?;
+    Ok(engines::options(args.engine.iter().map(String::as_str)).compile(routes)?)
 }
 
-fn part<A: EngineFamily>(built: &Built<A>) -> EnginePart<'_> {
+fn part<A: Addr>(built: &Chosen<A>) -> EnginePart<'_> {
     EnginePart::of(built.name, built.engine.persist())
 }
 
@@ -222,7 +219,7 @@ fn columns_json(columns: &Columns) -> Json {
 }
 
 /// A family's engine as JSON; null if the family has no routes.
-fn engine_json<A: EngineFamily + Pod>(routes: &Routes<A>, built: &Built<A>) -> Json {
+fn engine_json<A: Addr + Pod>(routes: &Routes<A>, built: &Chosen<A>) -> Json {
     if routes.is_empty() {
         return Json::Null;
     }
@@ -263,17 +260,22 @@ fn describe_columns(out: &mut impl Write, columns: &Columns) -> std::io::Result<
     writeln!(out, "columns  {}", if list.is_empty() { "none".to_owned() } else { list.join(", ") })
 }
 
-fn engine<A: EngineFamily + Pod>(
+fn engine<A: Addr + Pod>(
     out: &mut impl Write,
     routes: &Routes<A>,
-    built: &Built<A>,
+    built: &Chosen<A>,
 ) -> std::io::Result<()> {
     let routes = routes.len();
     if routes == 0 {
         return Ok(());
     }
     let bytes = built.engine.memory().total();
-    let reason = built.reason.clone().unwrap_or_else(|| format!("{}: asked for", built.name));
     let each = bytes as f64 / routes as f64;
-    writeln!(out, "IP{}     {reason}; {}, {each:.1} bytes a prefix", A::FAMILY, size(bytes as u64))
+    writeln!(
+        out,
+        "IP{}     {}; {}, {each:.1} bytes a prefix",
+        A::FAMILY,
+        built.reason,
+        size(bytes as u64)
+    )
 }

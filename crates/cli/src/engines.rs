@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use fibula_core::{BuildError, Routes};
-use fibula_engines::{BoxedEngine, EngineFamily, Entry};
-use fibula_fib::Chosen;
+use fibula_baselines::registry;
+use fibula_core::{Addr, BuildError, Routes};
+use fibula_engines::{BoxedEngine, Entry};
+use fibula_fib::{Chosen, EngineChoice, FibOptions};
 use fibula_simd::Isa;
 
 use crate::failure::Failure;
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 pub const AUTO: &str = "auto";
 
 /// A table compiled by an engine.
-pub struct Built<A: EngineFamily> {
+pub struct Built<A: Addr> {
     /// The engine's name as it was asked for.
     pub label: String,
     /// The form that runs.
@@ -29,14 +30,14 @@ pub struct Built<A: EngineFamily> {
 }
 
 /// An engine that was asked for.
-pub struct Choice<A: EngineFamily> {
+pub struct Choice<A: Addr> {
     /// Its name as it was asked for.
     pub label: String,
     /// Its entry; `None` leaves the choice to the chooser.
     entry: Option<&'static Entry<A>>,
 }
 
-impl<A: EngineFamily> Choice<A> {
+impl<A: Addr> Choice<A> {
     /// The instruction sets among `isas` for which the engine has forms of its own.
     pub fn forms(&self, isas: &[Isa]) -> Vec<Isa> {
         let Some(entry) = self.entry else { return isas.to_vec() };
@@ -49,7 +50,7 @@ impl<A: EngineFamily> Choice<A> {
     pub fn build(&self, routes: &Routes<A>, isa: Isa) -> Result<Built<A>, BuildError> {
         let chosen = match self.entry {
             Some(entry) => Chosen::named(entry, routes, isa)?,
-            None => Chosen::auto(routes, isa),
+            None => Chosen::auto(registry(), routes, isa),
         };
         let Chosen { name, isa, reason, time, engine } = chosen;
         let (label, reason) = (self.label.clone(), self.entry.is_none().then_some(reason));
@@ -57,21 +58,27 @@ impl<A: EngineFamily> Choice<A> {
     }
 }
 
+/// Options for opening a table with these engines, in order of preference, among the product's and the baselines.
+pub fn options<E: Into<EngineChoice>>(engines: impl IntoIterator<Item = E>) -> FibOptions {
+    FibOptions::default().registry(registry().clone()).engines(engines)
+}
+
 /// The engines of this family in a list such as `planb,auto` or `all`. A name that only the other
 /// family has is passed over.
-pub fn choose<A: EngineFamily>(names: &[String]) -> Result<Vec<Choice<A>>, Failure> {
+pub fn choose<A: Addr>(names: &[String]) -> Result<Vec<Choice<A>>, Failure> {
     let mut choices: Vec<Choice<A>> = Vec::new();
     for name in names.iter().map(String::as_str) {
         match name {
             "all" => choices.extend(
-                fibula_engines::engines::<A>()
+                registry()
+                    .engines::<A>()
                     .iter()
                     .map(|entry| Choice { label: entry.name.to_owned(), entry: Some(entry) }),
             ),
             AUTO => choices.push(Choice { label: AUTO.to_owned(), entry: None }),
-            _ => match fibula_engines::find::<A>(name) {
+            _ => match registry().find::<A>(name) {
                 Some(entry) => choices.push(Choice { label: name.to_owned(), entry: Some(entry) }),
-                None if is_known(name) => {}
+                None if registry().knows(name) => {}
                 None => return Err(unknown(name)),
             },
         }
@@ -81,24 +88,16 @@ pub fn choose<A: EngineFamily>(names: &[String]) -> Result<Vec<Choice<A>>, Failu
     Ok(choices)
 }
 
-fn is_known(name: &str) -> bool {
-    fibula_engines::find::<u32>(name).is_some() || fibula_engines::find::<u128>(name).is_some()
-}
-
 fn unknown(name: &str) -> Failure {
-    let mut names: Vec<&str> = fibula_engines::engines::<u32>().iter().map(|e| e.name).collect();
-    names.extend(fibula_engines::engines::<u128>().iter().map(|e| e.name));
-    names.sort_unstable();
-    names.dedup();
     Failure::new(format_args!("no engine is called {name:?}"))
-        .hint(format_args!("engines: {}, auto, all", names.join(", ")))
+        .hint(format_args!("engines: {}, auto, all", registry().names().join(", ")))
 }
 
 /// The engines that `--engines` asks for, in words for `--help`.
 pub fn list() -> String {
-    fn family<A: EngineFamily>(title: &str) -> String {
+    fn family<A: Addr>(title: &str) -> String {
         let line = |entry: &Entry<A>| format!("  {:<12} {}\n", entry.name, entry.summary);
-        format!("{title}\n{}", fibula_engines::engines::<A>().iter().map(line).collect::<String>())
+        format!("{title}\n{}", registry().engines::<A>().iter().map(line).collect::<String>())
     }
     format!("{}{}", family::<u32>("Engines for IPv4:"), family::<u128>("Engines for IPv6:"))
 }
@@ -114,7 +113,7 @@ mod tests {
     #[test]
     fn lists() {
         let all = choose::<u128>(&names(&["all", "auto", "planb"])).unwrap();
-        assert_eq!(all.len(), fibula_engines::engines::<u128>().len() + 1);
+        assert_eq!(all.len(), registry().engines::<u128>().len() + 1);
         assert!(choose::<u32>(&names(&["no-such"])).is_err());
         // An engine of the other family is no mistake.
         assert!(choose::<u128>(&names(&["dxr18"])).unwrap().is_empty());

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use fibula_core::AnyPrefix;
-use fibula_fib::{EngineChoice, Fib, FibOptions, Match, Typed};
+use fibula_fib::{EngineChoice, Fib, Match, Typed};
 use fibula_server::api::{Lookup, PrefixPaths, Route, Routes, Search};
 use fibula_server::client::{Client, query as url_query};
 use serde_json::{Map, json};
@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
             out.flush()?;
         }
     } else {
-        let options = FibOptions::default().engines([EngineChoice::Search]);
+        let options = crate::engines::options([EngineChoice::Search]);
         let fib = table::open(&Source::parse_list(&args.file)?, &args.read, &options)?;
         for question in &args.questions {
             is_found &= ask_file(args, &fib, Question::new(question), &mut out)?;

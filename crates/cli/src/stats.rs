@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use fibula_core::{Addr, BuildError, Memory, Routes, grouped};
-use fibula_fib::{EngineChoice, Fib, FibFamily, FibOptions, SEARCH};
+use fibula_fib::{EngineChoice, Fib, FibFamily, SEARCH};
 use fibula_rib::{DatedSnapshot, Rib};
 use fibula_simd::Isa;
 use fibula_testkit::{HopShares, TableShape};
@@ -300,7 +300,7 @@ fn engine_stats<A: FibFamily>(
     let mut all = Vec::new();
     if let Some(snapshot) = &loaded.snapshot {
         let stored = [EngineChoice::Stored, EngineChoice::Search];
-        let fib = Fib::of_snapshot(Arc::clone(snapshot), &FibOptions::default().engines(stored))?;
+        let fib = Fib::of_snapshot(Arc::clone(snapshot), &engines::options(stored))?;
         let family = fib.family::<A>();
         let name = family.engine_name();
         if name != SEARCH {

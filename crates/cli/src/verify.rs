@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args as ClapArgs;
 use fibula_core::{Addr, BuildError, Family, Hop, Lookup, Memory, Routes, grouped};
-use fibula_fib::{EngineChoice, Fib, FibFamily, FibOptions, IndexedRoutes, SEARCH};
+use fibula_fib::{EngineChoice, Fib, FibFamily, IndexedRoutes, SEARCH};
 use fibula_rib::Snapshot;
 use fibula_simd::Isa;
 use fibula_testkit::check::check_all;
@@ -189,7 +189,7 @@ fn candidates<'a, A: FibFamily>(
     let mut forms = Vec::new();
     for isa in isas {
         let stored = [EngineChoice::Stored, EngineChoice::Search];
-        let options = FibOptions::default().engines(stored).isa(isa);
+        let options = engines::options(stored).isa(isa);
         let fib = Fib::of_snapshot(Arc::clone(snapshot), &options)?;
         let (name, form) = (fib.family::<A>().engine_name(), fib.family::<A>().isa());
         if name != SEARCH && !forms.contains(&form) {

@@ -131,6 +131,22 @@ fn engines_are_asked_for() {
     assert_ne!(digest(&fib, "digest"), digest(&again, "digest"));
 }
 
+/// As where a table is opened: the next engine of the list follows one that refuses the table, and the reason says so.
+#[test]
+fn the_next_engine_follows_one_that_refuses() {
+    let files = Files::new();
+    let (table, fib) = ("gen:v4:2024:3000:1", files.path("next.fib"));
+    let built = json(&["build", table, "-o", &fib, "--engine", "sail-l8,dxr18", "--json"]);
+    let engine = &built["engines"]["ipv4"];
+    assert_eq!(engine["name"], "dxr18");
+    let reason = engine["reason"].as_str().expect("the reason");
+    assert!(reason.starts_with("dxr18: requested; engine sail-l8: "), "{reason}");
+    let refused = said(&["build", table, "-o", &files.path("none.fib"), "--engine", "sail-l8"]);
+    assert_eq!(refused.code, 2);
+    let parts = ["IPv4: engine sail-l8: ", "auto takes an engine that can hold the table"];
+    assert!(parts.iter().all(|part| refused.err.contains(part)), "{}", refused.err);
+}
+
 #[test]
 fn stats_count() {
     let files = Files::new();

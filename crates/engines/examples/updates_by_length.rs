@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use fibula_core::{Hop, Patched, Prefix, Route, Routes};
-use fibula_engines::{BoxedEngine, Isa, find};
+use fibula_engines::{BoxedEngine, Isa};
 use fibula_testkit::check::check;
 use fibula_testkit::fib::{FibSpec, HopModel};
 use fibula_testkit::{Oracle, Rng, probes};
@@ -26,7 +26,9 @@ fn main() -> Result<(), String> {
     let mut engines: Vec<(&str, BoxedEngine<u32>)> = names
         .split(',')
         .map(|name| {
-            let entry = find::<u32>(name).ok_or_else(|| format!("no engine {name} for IPv4"))?;
+            let entry = fibula_baselines::registry()
+                .find::<u32>(name)
+                .ok_or_else(|| format!("no engine {name} for IPv4"))?;
             let built = entry.build(&routes, Isa::detect());
             let mut engine = built.map_err(|error| error.to_string())?;
             // An engine that asks for a build even if nothing has changed would seem to take no time.
@@ -57,7 +59,9 @@ fn main() -> Result<(), String> {
                 times[at].push(started.elapsed().as_secs_f64() * 1e6);
                 if patched == Patched::Rebuild {
                     rebuilds[at] += 1;
-                    let entry = find::<u32>(name).expect("it was built before");
+                    let entry = fibula_baselines::registry()
+                        .find::<u32>(name)
+                        .expect("it was built before");
                     *engine = entry.build(&routes, Isa::detect()).expect("it fits");
                 }
             }

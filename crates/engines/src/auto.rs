@@ -3,10 +3,10 @@ use std::time::{Duration, Instant};
 use fibula_core::{Addr, Hop, Lookup, Routes, grouped};
 use fibula_simd::{Caches, Isa};
 
-use crate::registry::{BoxedEngine, EngineFamily, Entry, find};
+use crate::registry::{BoxedEngine, Entry, Registry};
 use crate::wideleaf::Variant;
 
-/// What [`auto()`] may choose.
+/// What [`Registry::auto`] may choose.
 struct Candidate {
     name: &'static str,
     /// The reason to choose it.
@@ -25,7 +25,7 @@ struct Slow {
     one_in: usize,
 }
 
-/// The candidates of [`auto()`], in order. The last one never refuses a table.
+/// The candidates of [`Registry::auto`], in order. The last one never refuses a table.
 const V4: &[Candidate] = &[
     Candidate { name: "runmap", merit: "fastest for IPv4", fitted: None, slow: None },
     // runmap refuses tables of more than 4 GiB: hundreds of millions of routes.
@@ -90,23 +90,17 @@ const WORTH: f64 = 1.2;
 /// The same where the first candidate is large, because then it leaves little cache to other programs, too.
 const WORTH_LARGE: f64 = 1.05;
 
-/// The choice of [`auto()`].
-pub struct Auto<A: EngineFamily> {
+/// The choice of [`Registry::auto`].
+pub struct Auto<A: Addr> {
     /// The compiled table.
     pub engine: BoxedEngine<A>,
     /// The engine's entry.
-    pub entry: &'static Entry<A>,
+    pub entry: Entry<A>,
     /// The reason for the choice, in one line: `"runmap: fastest for IPv4, takes 577,703 routes to 3,771 hops"`.
     pub reason: String,
 }
 
-/// Compiles the table with the best engine for its family. If the table exceeds the limits of that engine, or has
-/// many routes of lengths for which that engine is slow, the next one is used.
-///
-/// If the first choice for an IPv4 table takes 6 MiB or more (some 2 million prefixes), the table is also compiled for
-/// prefetching DIR-24-8, and both are timed on addresses in the table's prefixes, which takes some 100 ms. The same happens
-/// for smaller tables that exceed the second-level cache, if the last level has room for twice the 32 MiB of DIR-24-8.
-/// If the choice for an IPv6 table is `matchline` and takes 6 MiB or more, it is timed against `wideleaf`, which is faster for ranges.
+/// [`Registry::auto`] of the product's engines.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
@@ -120,67 +114,86 @@ pub struct Auto<A: EngineFamily> {
 /// ```
 ///
 /// # Panics
-/// If the last candidate refuses the table, which happens from 2^31 routes on.
-pub fn auto<A: EngineFamily>(routes: &Routes<A>, isa: Isa) -> Auto<A> {
-    auto_for(routes, isa, Caches::detect())
+/// As [`Registry::auto`].
+pub fn auto<A: Addr>(routes: &Routes<A>, isa: Isa) -> Auto<A> {
+    Registry::product().auto(routes, isa)
 }
 
-/// As [`auto()`], with the given cache sizes: for a machine that does not report them, or a process that
-/// may use only a part of its caches.
-///
-/// # Panics
-/// As [`auto()`].
-pub fn auto_for<A: EngineFamily>(routes: &Routes<A>, isa: Isa, caches: Caches) -> Auto<A> {
-    let (candidates, rival) = candidates::<A>();
-    let mut refused = String::new();
-    for candidate in candidates {
-        let Candidate { name, merit, fitted, .. } = candidate;
-        let Some(entry) = find::<A>(name) else { continue };
-        if let Some(why) = candidate.too_many_slow(routes) {
-            refused += &format!("; not {name}, {why}");
-            continue;
-        }
-        match entry.build(routes, isa) {
-            Ok(engine) => {
-                let (number, hops) =
-                    (counted(routes.len(), "route"), counted(routes.hop_count() as usize, "hop"));
-                let fitted =
-                    fitted.map(|of| format!("; {}", of(isa, routes.len()))).unwrap_or_default();
-                let reason = format!("{name}: {merit}, takes {number} to {hops}{fitted}{refused}");
-                let chosen = Auto { engine, entry, reason };
-                return match rival {
-                    Some(rival) if rival.of == *name => {
-                        rival.challenge(chosen, routes, isa, caches)
-                    }
-                    _ => chosen,
-                };
-            }
-            Err(error) => refused += &format!("; {error}"),
-        }
+impl Registry {
+    /// Compiles the table with the best engine for its family. If the table exceeds the limits of that engine, or has
+    /// many routes of lengths for which that engine is slow, the next one is used.
+    ///
+    /// If the first choice for an IPv4 table takes 6 MiB or more (some 2 million prefixes), the table is also compiled
+    /// for prefetching DIR-24-8, and both are timed on addresses in the table's prefixes, which takes some 100 ms. The
+    /// same happens for smaller tables that exceed the second-level cache, if the last level has room for twice the
+    /// 32 MiB of DIR-24-8. If the choice for an IPv6 table is `matchline` and takes 6 MiB or more, it is timed against
+    /// `wideleaf`, which is faster for ranges.
+    ///
+    /// # Panics
+    /// If the last candidate refuses the table, which happens from 2^31 routes on.
+    pub fn auto<A: Addr>(&self, routes: &Routes<A>, isa: Isa) -> Auto<A> {
+        self.auto_for(routes, isa, Caches::detect())
     }
-    panic!("no engine takes the table{refused}");
-}
 
-/// The engines that [`auto()`] tries for these routes, in its order, without compiling any. This is for tables
-/// that change, for which repeated comparisons would be a waste. So the number of routes decides in their place:
-/// from 3 million IPv4 routes on, prefetching DIR-24-8 is the first.
-///
-/// ```
-/// use fibula_core::{Hop, Prefix, Routes};
-///
-/// let names = |routes: &Routes<u32>| -> Vec<&str> {
-///     fibula_engines::suited(routes).iter().map(|entry| entry.name).collect()
-/// };
-/// assert_eq!(names(&Routes::default())[0], "runmap");
-/// let hosts = (0..9).map(|i| (Prefix::host(i), Hop::new(0))).collect();
-/// assert_eq!(names(&hosts)[0], "runmap");
-/// ```
-pub fn suited<A: EngineFamily>(routes: &Routes<A>) -> Vec<&'static Entry<A>> {
-    let (candidates, rival) = candidates::<A>();
-    let rival = rival.filter(|rival| routes.len() >= rival.routes);
-    let suited = candidates.iter().filter(|c| c.too_many_slow(routes).is_none());
-    let names = rival.iter().flat_map(|rival| rival.names).copied().chain(suited.map(|c| c.name));
-    names.filter_map(|name| find::<A>(name)).collect()
+    /// As [`auto`](Self::auto), with the given cache sizes: for a machine that does not report them, or a process that
+    /// may use only a part of its caches.
+    ///
+    /// # Panics
+    /// As [`auto`](Self::auto).
+    pub fn auto_for<A: Addr>(&self, routes: &Routes<A>, isa: Isa, caches: Caches) -> Auto<A> {
+        let (candidates, rival) = candidates::<A>();
+        let mut refused = String::new();
+        for candidate in candidates {
+            let Candidate { name, merit, fitted, .. } = candidate;
+            let Some(entry) = self.find::<A>(name) else { continue };
+            if let Some(why) = candidate.too_many_slow(routes) {
+                refused += &format!("; not {name}, {why}");
+                continue;
+            }
+            match entry.build(routes, isa) {
+                Ok(engine) => {
+                    let number = counted(routes.len(), "route");
+                    let hops = counted(routes.hop_count() as usize, "hop");
+                    let fitted =
+                        fitted.map(|of| format!("; {}", of(isa, routes.len()))).unwrap_or_default();
+                    let reason =
+                        format!("{name}: {merit}, takes {number} to {hops}{fitted}{refused}");
+                    let chosen = Auto { engine, entry: entry.clone(), reason };
+                    return match rival {
+                        Some(rival) if rival.of == *name => {
+                            rival.challenge(self, chosen, routes, isa, caches)
+                        }
+                        _ => chosen,
+                    };
+                }
+                Err(error) => refused += &format!("; {error}"),
+            }
+        }
+        panic!("no engine takes the table{refused}");
+    }
+
+    /// The engines that [`auto`](Self::auto) tries for these routes, in its order, without compiling any. This is for
+    /// tables that change, for which repeated comparisons would be a waste. So the number of routes decides in their
+    /// place: from 3 million IPv4 routes on, prefetching DIR-24-8 is the first.
+    ///
+    /// ```
+    /// use fibula_core::{Hop, Prefix, Routes};
+    /// use fibula_engines::Registry;
+    ///
+    /// let names = |routes: &Routes<u32>| -> Vec<&str> {
+    ///     Registry::product().suited(routes).iter().map(|entry| entry.name).collect()
+    /// };
+    /// assert_eq!(names(&Routes::default())[0], "runmap");
+    /// let hosts = (0..9).map(|i| (Prefix::host(i), Hop::new(0))).collect();
+    /// assert_eq!(names(&hosts)[0], "runmap");
+    /// ```
+    pub fn suited<A: Addr>(&self, routes: &Routes<A>) -> Vec<Entry<A>> {
+        let (candidates, rival) = candidates::<A>();
+        let rival = rival.filter(|rival| routes.len() >= rival.routes);
+        let suited = candidates.iter().filter(|c| c.too_many_slow(routes).is_none());
+        let rivals = rival.iter().flat_map(|rival| rival.names).copied();
+        rivals.chain(suited.map(|c| c.name)).filter_map(|name| self.find(name).cloned()).collect()
+    }
 }
 
 /// The candidates of a family in order, and the rival of one of them.
@@ -205,8 +218,9 @@ impl Candidate {
 
 impl Rival {
     /// The faster one of the rival and the chosen engine; measured only if sizes do not decide.
-    fn challenge<A: EngineFamily>(
+    fn challenge<A: Addr>(
         &self,
+        registry: &Registry,
         mut chosen: Auto<A>,
         routes: &Routes<A>,
         isa: Isa,
@@ -232,7 +246,7 @@ impl Rival {
                 return chosen;
             }
         }
-        for entry in self.names.iter().filter_map(|name| find::<A>(name)) {
+        for entry in self.names.iter().filter_map(|name| registry.find::<A>(name)) {
             let name = entry.name;
             let engine = match entry.build(routes, isa) {
                 Ok(engine) => engine,
@@ -249,7 +263,7 @@ impl Rival {
             }
             let sizes = [&engine, &chosen.engine].map(|engine| engine.memory().total() >> 20);
             let reason = format!("{name}: {measured}, {} MiB instead of {}", sizes[0], sizes[1]);
-            return Auto { engine, entry, reason };
+            return Auto { engine, entry: entry.clone(), reason };
         }
         chosen
     }
@@ -306,8 +320,16 @@ mod tests {
 
     use super::*;
 
+    fn suited<A: Addr>(routes: &Routes<A>) -> Vec<Entry<A>> {
+        Registry::product().suited(routes)
+    }
+
+    fn auto_for<A: Addr>(routes: &Routes<A>, isa: Isa, caches: Caches) -> Auto<A> {
+        Registry::product().auto_for(routes, isa, caches)
+    }
+
     /// One route in each block of `1 << (32 - len)` addresses, to hops other than its neighbours'.
-    fn blocks<A: EngineFamily>(number: u32, len: u8) -> Routes<A> {
+    fn blocks<A: Addr>(number: u32, len: u8) -> Routes<A> {
         let block = |i: u32| Prefix::masked(A::from_u128(u128::from(i) << (A::BITS - len)), len);
         (0..number).map(|i| (block(i).unwrap(), Hop::new(i % 256))).collect()
     }
@@ -315,7 +337,7 @@ mod tests {
     /// An engine is not chosen if it needs a search for too many of the routes.
     #[test]
     fn long_routes_have_engines_of_their_own() {
-        fn chosen<A: EngineFamily>(len: u8) -> (&'static str, String) {
+        fn chosen<A: Addr>(len: u8) -> (&'static str, String) {
             let routes = blocks::<A>(100, len);
             let Auto { entry, reason, .. } = auto(&routes, Isa::detect());
             assert_eq!(suited(&routes)[0].name, entry.name, "the same without compiling");

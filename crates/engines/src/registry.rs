@@ -1,43 +1,21 @@
-//! The list of engines. An entry is an engine with one of its configurations.
+//! The engines that a program has: a list of entries, each an engine with one of its configurations.
 
-use std::sync::LazyLock;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
 
-use fibula_core::{Addr, BuildError, Follow, LoadError, Persist, Routes, TableRef, TableSource};
+use fibula_core::{
+    Addr, BuildError, FamilyType, Follow, Hop, LoadError, Lookup, Memory, Patched, PerFamily,
+    Persist, Prefix, Routes, TableRef, TableSource,
+};
 use fibula_simd::Isa;
 
-use crate::bloomfwd::{self, Bloomfwd};
-use crate::bsd_radix::BsdRadix;
-use crate::common::SearchAddr;
-use crate::cp_trie::{self, CpTrie};
-use crate::dir24_8::{self, Batch, Dir24_8, Width};
-use crate::dxr::{self, Dxr, RangeSearch};
-use crate::hbs::{self, Hbs};
-use crate::lc_trie::{self, LcTrie};
-use crate::lower_bound::LowerBound;
-use crate::lulea::{self, Lulea};
-use crate::matchline::{self, Matchline};
-use crate::miht::{self, Miht, TrieAddr};
-use crate::neurotrie::{self, Neurotrie};
-use crate::pbf::{FilterAddr, Pbf};
-use crate::planb::{self, PlanB, TreeSearch};
-use crate::poptrie::{self, Poptrie};
-use crate::radix::Radix;
-use crate::runmap::{self, Runmap};
-use crate::sail::{SailB, SailL, SailL8, SailM, SailU, merged};
-use crate::tree_bitmap::{self, TreeBitmap};
-use crate::wideleaf::{self, Wideleaf};
+use crate::product;
 
 /// An engine over a table, whichever it is: it looks up, and follows a change of the routes if its
 /// scheme can.
 pub trait AnyEngine<A: Addr>: Follow<A> {
     /// The tables as they are stored, see [`Persist::tables`]; `None` if it has no stored form.
     fn persist(&self) -> Option<Vec<TableRef<'_>>>;
-}
-
-impl<A: Addr, E: Follow<A> + Persist<A>> AnyEngine<A> for E {
-    fn persist(&self) -> Option<Vec<TableRef<'_>>> {
-        Some(self.tables())
-    }
 }
 
 /// An engine of the list, over a table.
@@ -47,23 +25,25 @@ type Build<A> = dyn Fn(&Routes<A>, Isa) -> Result<BoxedEngine<A>, BuildError> + 
 type Load<A> =
     dyn Fn(&dyn TableSource, u32, Isa) -> Result<BoxedEngine<A>, LoadError> + Send + Sync;
 
-/// An engine that can be chosen by name.
+/// An engine that can be chosen by name. A clone shares everything with its original.
+#[derive(Clone)]
 pub struct Entry<A: Addr> {
     /// The name: lower case, unique in the family.
     pub name: &'static str,
     /// What it is, in one line.
-    pub summary: String,
+    pub summary: Arc<str>,
     /// The instruction sets for which it has forms of its own; see [`Isa::best_of`] for the others.
     pub isas: &'static [Isa],
-    build: Box<Build<A>>,
-    load: Box<Load<A>>,
+    build: Arc<Build<A>>,
+    /// `None` if its tables cannot be stored.
+    load: Option<Arc<Load<A>>>,
 }
 
 impl<A: Addr> Entry<A> {
-    /// The engine `E` with the configuration that `config` gives for an instruction set.
-    fn of<E>(
+    /// The engine `E`, whose tables can be stored, with the configuration that `config` gives for an instruction set.
+    pub fn of<E>(
         name: &'static str,
-        summary: impl Into<String>,
+        summary: impl Into<Arc<str>>,
         isas: &'static [Isa],
         config: impl Fn(Isa) -> E::Config + Copy + Send + Sync + 'static,
     ) -> Self
@@ -74,11 +54,59 @@ impl<A: Addr> Entry<A> {
             name,
             summary: summary.into(),
             isas,
-            build: Box::new(move |routes, isa| Ok(Box::new(E::build(routes, &config(isa))?))),
-            load: Box::new(move |tables, hop_count, isa| {
-                Ok(Box::new(E::load(tables, hop_count, &config(isa))?))
-            }),
+            build: Arc::new(move |routes, isa| Ok(Listed::stored(E::build(routes, &config(isa))?))),
+            load: Some(Arc::new(move |tables, hop_count, isa| {
+                Ok(Listed::stored(E::load(tables, hop_count, &config(isa))?))
+            })),
         }
+    }
+
+    /// An engine whose tables cannot be stored, because they lie on a device or are a program's own. A snapshot stores
+    /// its name without tables, and whoever opens the file compiles an engine again.
+    ///
+    /// ```
+    /// use fibula_core::{Addr, BuildError, Follow, Hop, Lookup, Memory, PerFamily, Prefix, Route, Routes};
+    /// use fibula_engines::{Entry, Isa, Registry};
+    ///
+    /// /// All routes, searched one after the other.
+    /// struct Linear<A: Addr>(Vec<Route<A>>);
+    ///
+    /// impl<A: Addr> Lookup<A> for Linear<A> {
+    ///     fn lookup(&self, addr: A) -> Hop {
+    ///         let covering = self.0.iter().filter(|route| route.prefix.contains(addr));
+    ///         covering.max_by_key(|route| route.prefix.len()).map_or(Hop::NONE, |route| route.hop)
+    ///     }
+    ///     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+    ///         assert_eq!(addrs.len(), hops.len());
+    ///         hops.iter_mut().zip(addrs).for_each(|(hop, &addr)| *hop = self.lookup(addr));
+    ///     }
+    ///     fn memory(&self) -> Memory {
+    ///         Memory::new([("routes", size_of_val(&self.0[..]))])
+    ///     }
+    /// }
+    /// impl<A: Addr> Follow<A> for Linear<A> {}
+    ///
+    /// fn linear<A: Addr>() -> Entry<A> {
+    ///     let build = |routes: &Routes<A>, _| Ok::<_, BuildError>(Linear(routes.iter().collect()));
+    ///     Entry::unstored("linear", "all routes, one after the other", &[Isa::Scalar], build)
+    /// }
+    ///
+    /// let own = PerFamily { v4: vec![linear()], v6: vec![linear()] };
+    /// let registry = Registry::product().with(own);
+    /// let routes: Routes<u32> = [(Prefix::ALL, Hop::new(3))].into_iter().collect();
+    /// let engine = registry.find("linear").expect("it was added").build(&routes, Isa::best())?;
+    /// assert_eq!(engine.lookup(1), Hop::new(3));
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    pub fn unstored<E: Follow<A> + 'static>(
+        name: &'static str,
+        summary: impl Into<Arc<str>>,
+        isas: &'static [Isa],
+        build: impl Fn(&Routes<A>, Isa) -> Result<E, BuildError> + Send + Sync + 'static,
+    ) -> Self {
+        let summary = summary.into();
+        let build: Arc<Build<A>> = Arc::new(move |routes, isa| Ok(unstored(build(routes, isa)?)));
+        Self { name, summary, isas, build, load: None }
     }
 
     /// Compiles a table.
@@ -92,327 +120,182 @@ impl<A: Addr> Entry<A> {
     /// Checks stored tables and uses them in place.
     ///
     /// # Errors
-    /// As [`Persist::load`].
+    /// As [`Persist::load`]; if the engine is one whose tables cannot be stored.
     pub fn load(
         &self,
         tables: &dyn TableSource,
         hop_count: u32,
         isa: Isa,
     ) -> Result<BoxedEngine<A>, LoadError> {
-        (self.load)(tables, hop_count, isa)
+        match &self.load {
+            Some(load) => load(tables, hop_count, isa),
+            None => Err(LoadError::new(self.name, "is an engine whose tables cannot be stored")),
+        }
+    }
+
+    /// Whether its tables can be stored.
+    pub fn is_stored(&self) -> bool {
+        self.load.is_some()
     }
 }
 
-/// Of engines with a form for each instruction set.
-const EVERY: &[Isa] = &Isa::ALL;
-/// Of engines that are plain code on every machine.
-const SCALAR: &[Isa] = &[Isa::Scalar];
+/// An engine without a stored form, as [`Entry::unstored`] gives it.
+pub fn unstored<A: Addr>(engine: impl Follow<A> + 'static) -> BoxedEngine<A> {
+    Box::new(Listed { engine, tables: None })
+}
+
+/// An engine of the list with what its scheme can do.
+struct Listed<E> {
+    engine: E,
+    /// `None` if its tables cannot be stored.
+    tables: Option<fn(&E) -> Vec<TableRef<'_>>>,
+}
+
+impl<E> Listed<E> {
+    fn stored<A: Addr>(engine: E) -> BoxedEngine<A>
+    where
+        E: Follow<A> + Persist<A> + 'static,
+    {
+        Box::new(Self { engine, tables: Some(E::tables) })
+    }
+}
+
+impl<A: Addr, E: Follow<A>> Lookup<A> for Listed<E> {
+    fn lookup(&self, addr: A) -> Hop {
+        self.engine.lookup(addr)
+    }
+    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        self.engine.lookup_batch(addrs, hops);
+    }
+    fn lookup_batch16(&self, addrs: &[A], hops: &mut [u16]) {
+        self.engine.lookup_batch16(addrs, hops);
+    }
+    fn memory(&self) -> Memory {
+        self.engine.memory()
+    }
+    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
+        self.engine.raw_tables()
+    }
+}
+
+impl<A: Addr, E: Follow<A>> Follow<A> for Listed<E> {
+    fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
+        self.engine.follow(routes, changed)
+    }
+    fn copy(&self) -> Option<Box<dyn Follow<A>>> {
+        self.engine.copy()
+    }
+}
+
+impl<A: Addr, E: Follow<A>> AnyEngine<A> for Listed<E> {
+    fn persist(&self) -> Option<Vec<TableRef<'_>>> {
+        self.tables.map(|tables| tables(&self.engine))
+    }
+}
+
+/// Lists of entries, one for each family: `PerFamily<Entries>`.
+pub struct Entries;
+
+impl FamilyType for Entries {
+    type Of<A: Addr> = Vec<Entry<A>>;
+}
 
 /// Other names under which engines are found.
 const ALIASES: &[(&str, &str)] = &[("dxr", "dxr18")];
 
-static V4: LazyLock<Vec<Entry<u32>>> = LazyLock::new(|| {
-    let mut list = vec![runmap()];
-    list.extend(dxr());
-    list.extend(poptrie());
-    list.extend(dir24_8());
-    list.extend(sail());
-    list.extend(planb());
-    list.extend(bloomfwd());
-    list.push(lower_bound());
-    list.extend(lulea());
-    list.extend(miht());
-    list.extend(tree_bitmap());
-    list.extend(lc_trie());
-    list.extend(hbs());
-    list.push(cp_trie());
-    list.push(neurotrie());
-    list.push(pbf());
-    list.push(bsd_radix());
-    list.push(radix());
-    list
-});
-
-static V6: LazyLock<Vec<Entry<u128>>> = LazyLock::new(|| {
-    let mut list = vec![wideleaf(), matchline()];
-    list.extend(planb());
-    list.extend(poptrie());
-    list.extend(bloomfwd());
-    list.push(lower_bound());
-    list.extend(miht());
-    list.extend(tree_bitmap());
-    list.extend(lc_trie());
-    list.extend(hbs());
-    list.push(cp_trie());
-    list.push(neurotrie());
-    list.push(pbf());
-    list.push(bsd_radix());
-    list.push(radix());
-    list
-});
-
-fn runmap() -> Entry<u32> {
-    let summary = "direct table over 18 bits, then bitmaps of runs beside their hops; our own";
-    Entry::of::<Runmap>("runmap", summary, EVERY, |isa| runmap::Config { width: None, isa })
-}
-
-fn wideleaf() -> Entry<u128> {
-    let summary = "wideleaf: tables whose strides suit the routes, then a cache line of keys";
-    Entry::of::<Wideleaf>("wideleaf", summary, EVERY, |isa| wideleaf::Config {
-        isa,
-        ..Default::default()
-    })
-}
-
-fn matchline() -> Entry<u128> {
-    let summary = "matchline: tables whose strides suit the routes, then a cache line of whole prefixes; our own";
-    Entry::of::<Matchline>("matchline", summary, EVERY, |isa| matchline::Config {
-        isa,
-        gathers: None,
-    })
-}
-
-fn dxr() -> Vec<Entry<u32>> {
-    let by_k = |name, k| {
-        let summary = format!("DXR: direct table over {k} bits, then ranges by bisection (D{k}R)");
-        let config = move |isa| dxr::Config { k, isa, ..dxr::Config::default() };
-        Entry::of::<Dxr>(name, summary, EVERY, config)
-    };
-    let branching = Entry::of::<Dxr>(
-        "dxr18-branching",
-        "D18R one lookup after the other, with branches",
-        SCALAR,
-        |isa| dxr::Config { search: RangeSearch::Branching, isa, ..dxr::Config::default() },
-    );
-    vec![
-        by_k("dxr18", 18),
-        by_k("dxr20", 20),
-        by_k("dxr19", 19),
-        by_k("dxr17", 17),
-        by_k("dxr16", 16),
-        by_k("dxr21", 21),
-        by_k("dxr22", 22),
-        by_k("dxr23", 23),
-        by_k("dxr24", 24),
-        branching,
-    ]
-}
-
-fn poptrie<A: Addr>() -> [Entry<A>; 3] {
-    let entry = |name, summary, s, by_level| {
-        let config = move |isa| poptrie::Config { s, by_level, isa };
-        Entry::of::<Poptrie<A>>(name, summary, EVERY, config)
-    };
-    let plain = |s| format!("Poptrie: direct table over {s} bits, then a 64-ary trie");
-    let by_level = "Poptrie over 18 bits, batches taken level by level".to_owned();
-    [
-        entry("poptrie18-batch", by_level, 18, true),
-        entry("poptrie18", plain(18), 18, false),
-        entry("poptrie16", plain(16), 16, false),
-    ]
-}
-
-fn dir24_8() -> [Entry<u32>; 4] {
-    let entry = |name, summary, width, batch| {
-        let isas = if batch == Batch::Plain { SCALAR } else { &[Isa::Scalar, Isa::Avx512] };
-        Entry::of::<Dir24_8>(name, summary, isas, move |isa| dir24_8::Config { width, batch, isa })
-    };
-    let plain = "DIR-24-8: direct table over 24 bits, then chunks of 256";
-    let wide_prefetch = "DIR-24-8 of 32-bit entries, prefetched";
-    [
-        entry(
-            "dir24-8-prefetch",
-            "DIR-24-8 with prefetched entries",
-            Width::Bits16,
-            Batch::Prefetch,
-        ),
-        entry("dir24-8", plain, Width::Bits16, Batch::Plain),
-        entry("dir24-8-wide-prefetch", wide_prefetch, Width::Bits32, Batch::Prefetch),
-        entry("dir24-8-wide", "DIR-24-8 of 32-bit entries", Width::Bits32, Batch::Plain),
-    ]
-}
-
-fn sail() -> [Entry<u32>; 7] {
-    fn l<E: merged::Entry>(name: &'static str, summary: &'static str, staged: bool) -> Entry<u32> {
-        Entry::of::<SailL<E>>(name, summary, SCALAR, move |_| merged::Config { staged })
-    }
-    let l8 = "SAIL_L with next hops of 1 byte: tables of up to 255 hops";
-    let b = "SAIL_B: a bitmap a level, 0 to 24; patched in place";
-    let u = "SAIL_U: bitmaps at levels 6, 12, 18, 24; patched in place";
-    let m = "SAIL_M: bitmaps and chunks that many tables share, here of one";
-    [
-        l::<u16>("sail-l", "SAIL_L: levels 16, 24, 32, entries of 2 bytes", false),
-        l::<u16>("sail-l-prefetch", "SAIL_L, batches taken level by level", true),
-        l::<u32>("sail-l-wide", "SAIL_L with entries of 4 bytes", false),
-        Entry::of::<SailL8>("sail-l8", l8, SCALAR, |_| merged::Config { staged: false }),
-        Entry::of::<SailB>("sail-b", b, SCALAR, |_| ()),
-        Entry::of::<SailU>("sail-u", u, SCALAR, |_| ()),
-        Entry::of::<SailM>("sail-m", m, SCALAR, |_| ()),
-    ]
-}
-
-fn planb<A: SearchAddr>() -> [Entry<A>; 3] {
-    let entry = |name, summary, search| {
-        let config = move |isa| planb::Config { isa, search };
-        Entry::of::<PlanB<A>>(name, summary, EVERY, config)
-    };
-    let (ways, bits) = if A::BITS == 32 { (17, 32) } else { (9, 64) };
-    let tree = format!(
-        "PlanB: elementary intervals in a linearised {ways}-ary B+-tree of {bits}-bit keys"
-    );
-    let ablation = |what| format!("PlanB's ablation: {what}");
-    let single = ablation("the tree, one lookup after the other");
-    let compiled = ablation("as planb-single, vectors by the compiler");
-    [
-        entry("planb", tree, TreeSearch::Batched),
-        entry("planb-single", single, TreeSearch::Single),
-        entry("planb-compiled", compiled, TreeSearch::Compiled),
-    ]
-}
-
-fn bloomfwd<A: bloomfwd::Address>() -> [Entry<A>; 3] {
-    let entry = |name, summary, isas, config: fn() -> bloomfwd::Config| {
-        let config = move |isa| bloomfwd::Config { isa, ..config() };
-        Entry::of::<Bloomfwd<A>>(name, summary, isas, config)
-    };
-    let staged = "Bloomfwd: Bloom filters and hash tables, batches level by level";
-    let baseline = "Bloomfwd's baseline: expanded prefixes, no vectors";
-    let naive = "Bloom filters and hash tables, one for each length";
-    [
-        entry("bloomfwd", staged, EVERY, bloomfwd::Config::default),
-        entry("bloomfwd-baseline", baseline, SCALAR, bloomfwd::Config::baseline),
-        entry("bloomfwd-naive", naive, SCALAR, bloomfwd::Config::naive),
-    ]
-}
-
-fn lower_bound<A: SearchAddr>() -> Entry<A> {
-    let summary = "elementary intervals in a sorted array, branching binary search";
-    Entry::of::<LowerBound<A>>("lower-bound", summary, SCALAR, |_| ())
-}
-
-fn miht<A: TrieAddr>() -> [Entry<A>; 2] {
-    let entry = |name, summary, isas, batch| {
-        let config = move |isa| miht::Config { batch, isa, k: None, m: None };
-        Entry::of::<Miht<A>>(name, summary, isas, config)
-    };
-    let plain = "MIHT: a B+ tree over the first bits, then priority tries; patched in place";
-    let interleaved = "MIHT, batches taken level by level";
-    [
-        entry("miht-batch", interleaved, EVERY, miht::Batch::Interleaved),
-        entry("miht", plain, SCALAR, miht::Batch::Plain),
-    ]
-}
-
-fn tree_bitmap<A: Addr>() -> [Entry<A>; 2] {
-    let entry = |name, summary, root, stride, split| {
-        let config = move |isa| tree_bitmap::Config { root, stride, split, isa };
-        Entry::of::<TreeBitmap<A>>(name, summary, EVERY, config)
-    };
-    let plain = "Tree Bitmap: strides of 4, routes and children in bitmaps of each node";
-    let split = "Tree Bitmap with strides of 6, its internal bitmaps apart";
-    let root = if A::BITS == 32 { 8 } else { 16 };
-    [entry("tree-bitmap", plain, 8, 4, false), entry("tree-bitmap-split", split, root, 6, true)]
-}
-
-fn pbf<A: FilterAddr>() -> Entry<A> {
-    let summary = "PBF: a Bloom filter and a hash table for each length, 18.755 bits a prefix";
-    Entry::of::<Pbf<A>>("pbf", summary, SCALAR, |_| ())
-}
-
-fn neurotrie<A: Addr>() -> Entry<A> {
-    let summary =
-        "Neurotrie: a stride for each node, chosen by a dynamic program, 64 bytes a route";
-    let config = |isa| neurotrie::Config { isa, ..neurotrie::Config::default() };
-    Entry::of::<Neurotrie<A>>("neurotrie", summary, EVERY, config)
-}
-
-fn cp_trie<A: Addr>() -> Entry<A> {
-    let summary = "CP-Trie: bitmaps with cumulative counts, 16 bits and then 8 a level";
-    Entry::of::<CpTrie<A>>("cp-trie", summary, EVERY, |isa| cp_trie::Config { isa })
-}
-
-fn hbs<A: Addr>() -> [Entry<A>; 2] {
-    let entry = |name, summary, heuristic| {
-        Entry::of::<Hbs<A>>(name, summary, SCALAR, move |_| hbs::Config { heuristic })
-    };
-    let pruned = "HBS: binary search over lengths in hash tables, pruned by the origins of markers";
-    let basic = "binary search over lengths in hash tables, Waldvogel's basic scheme";
-    [entry("hbs", pruned, true), entry("hbs-basic", basic, false)]
-}
-
-fn lulea() -> [Entry<u32>; 2] {
-    fn entry<P: lulea::Pointer>(name: &'static str, summary: &'static str) -> Entry<u32> {
-        Entry::of::<Lulea<P>>(name, summary, SCALAR, |_| ())
-    }
-    [
-        entry::<u16>("lulea", "Lulea: changes as bits at levels 16, 24, 32, pointers of 16 bits"),
-        entry::<u32>("lulea-wide", "Lulea with pointers of 32 bits"),
-    ]
-}
-
-fn lc_trie<A: Addr>() -> [Entry<A>; 2] {
-    fn entry<A: Addr, N: lc_trie::Node>(name: &'static str, summary: &'static str) -> Entry<A> {
-        Entry::of::<LcTrie<A, N>>(name, summary, SCALAR, |_| lc_trie::Config::default())
-    }
-    let plain = "LC-trie: paths and levels compressed, nodes of 32 bits";
-    [
-        entry::<A, u32>("lc-trie", plain),
-        entry::<A, u64>("lc-trie-wide", "LC-trie with nodes of 64 bits"),
-    ]
-}
-
-fn bsd_radix<A: Addr>() -> Entry<A> {
-    let summary = "the BSD routing table: down by single bits, back up by masks; patched in place";
-    Entry::of::<BsdRadix<A>>("bsd-radix", summary, SCALAR, |_| ())
-}
-
-fn radix<A: Addr>() -> Entry<A> {
-    let summary = "path-compressed binary trie, compared on the way down";
-    Entry::of::<Radix<A>>("radix", summary, SCALAR, |_| ())
-}
-
-/// The families, with the engines that each has.
-pub trait EngineFamily: Addr {
-    /// The engines of this family, best known first.
-    fn engines() -> &'static [Entry<Self>];
-}
-
-impl EngineFamily for u32 {
-    fn engines() -> &'static [Entry<Self>] {
-        &V4
-    }
-}
-
-impl EngineFamily for u128 {
-    fn engines() -> &'static [Entry<Self>] {
-        &V6
-    }
-}
-
-/// The engines of a family, best known first.
-pub fn engines<A: EngineFamily>() -> &'static [Entry<A>] {
-    A::engines()
-}
-
-/// The engine of this name. `"dxr"` stands for `"dxr18"`; `"auto"` is no engine, see [`auto`](crate::auto()).
+/// The engines that a program can name, for each family. A value: a program extends the product's with its own, or with
+/// the published schemes of `fibula-baselines`, and gives it to whoever chooses engines. A clone is a reference.
 ///
 /// ```
-/// assert_eq!(fibula_engines::find::<u128>("planb").map(|entry| entry.name), Some("planb"));
-/// assert!(fibula_engines::find::<u128>("no-such-engine").is_none());
+/// use fibula_engines::Registry;
+///
+/// let registry = Registry::product();
+/// assert_eq!(registry.find::<u128>("planb").map(|entry| entry.name), Some("planb"));
+/// assert!(registry.find::<u128>("dxr18").is_none(), "DXR is a scheme for IPv4");
 /// ```
-pub fn find<A: EngineFamily>(name: &str) -> Option<&'static Entry<A>> {
-    let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name);
-    A::engines().iter().find(|entry| entry.name == name)
+#[derive(Clone)]
+pub struct Registry(Arc<PerFamily<Entries>>);
+
+impl Registry {
+    /// The engines of this crate.
+    pub fn product() -> Self {
+        static PRODUCT: LazyLock<Registry> =
+            LazyLock::new(|| Registry(Arc::new(product::entries())));
+        PRODUCT.clone()
+    }
+
+    /// These engines and `entries` behind them.
+    ///
+    /// # Panics
+    /// If two engines of a family have the same name, or an engine has no form for [`Isa::Scalar`].
+    #[must_use]
+    pub fn with(&self, entries: PerFamily<Entries>) -> Self {
+        fn joined<A: Addr>(first: &[Entry<A>], then: Vec<Entry<A>>) -> Vec<Entry<A>> {
+            let mut all = first.to_vec();
+            for entry in then {
+                let name = entry.name;
+                assert!(
+                    all.iter().all(|known| known.name != name),
+                    "two engines are called {name}"
+                );
+                assert!(entry.isas.contains(&Isa::Scalar), "{name} has no form for every machine");
+                all.push(entry);
+            }
+            all
+        }
+        let PerFamily { v4, v6 } = entries;
+        Self(Arc::new(PerFamily { v4: joined(&self.0.v4, v4), v6: joined(&self.0.v6, v6) }))
+    }
+
+    /// The engines of a family, best known first.
+    pub fn engines<A: Addr>(&self) -> &[Entry<A>] {
+        self.0.get::<A>()
+    }
+
+    /// The engine of this name. `"dxr"` stands for `"dxr18"`; `"auto"` is no engine, see [`auto`](Self::auto).
+    pub fn find<A: Addr>(&self, name: &str) -> Option<&Entry<A>> {
+        let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name);
+        self.engines().iter().find(|entry| entry.name == name)
+    }
+
+    /// Whether some family has an engine of this name.
+    pub fn knows(&self, name: &str) -> bool {
+        self.find::<u32>(name).is_some() || self.find::<u128>(name).is_some()
+    }
+
+    /// The names of the engines of all families, sorted.
+    pub fn names(&self) -> Vec<&'static str> {
+        let v4 = self.engines::<u32>().iter().map(|entry| entry.name);
+        let mut names: Vec<_> =
+            v4.chain(self.engines::<u128>().iter().map(|entry| entry.name)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+impl Default for Registry {
+    /// [`Registry::product`].
+    fn default() -> Self {
+        Self::product()
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Registry").field(&self.names()).finish()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names_are_unique_and_found<A: EngineFamily>() {
-        for (i, entry) in engines::<A>().iter().enumerate() {
-            assert!(engines::<A>()[..i].iter().all(|other| other.name != entry.name));
-            assert!(std::ptr::eq(find::<A>(entry.name).unwrap(), entry));
+    fn names_are_unique_and_found<A: Addr>() {
+        let registry = Registry::product();
+        for (i, entry) in registry.engines::<A>().iter().enumerate() {
+            assert!(registry.engines::<A>()[..i].iter().all(|other| other.name != entry.name));
+            assert!(std::ptr::eq(registry.find::<A>(entry.name).unwrap(), entry));
             assert!(entry.isas.contains(&Isa::Scalar));
         }
     }
@@ -421,5 +304,12 @@ mod tests {
     fn names() {
         names_are_unique_and_found::<u32>();
         names_are_unique_and_found::<u128>();
+    }
+
+    #[test]
+    #[should_panic(expected = "two engines are called radix")]
+    fn a_name_is_given_once() {
+        let radix = Registry::product().find::<u32>("radix").unwrap().clone();
+        let _ = Registry::product().with(PerFamily { v4: vec![radix], v6: Vec::new() });
     }
 }

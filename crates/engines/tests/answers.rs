@@ -4,13 +4,15 @@
 use std::fs;
 use std::path::Path;
 
-use fibula_core::{Hop, Lookup, Patched, Route, Routes};
-use fibula_engines::{EngineFamily, Isa, engines};
+use fibula_core::{Addr, Hop, Lookup, Patched, Route, Routes};
+use fibula_engines::Isa;
 use fibula_testkit::Oracle;
 use fibula_testkit::case::Case;
 
+use crate::engines;
+
 /// Checks all engines of a family, in all forms. Returns how many answers there are.
-fn check<A: EngineFamily>(name: &str, case: &Case) -> usize {
+fn check<A: Addr>(name: &str, case: &Case) -> usize {
     let routes: Routes<A> = case.routes::<A>().into_iter().collect();
     let answers = case.answers::<A>();
     let right = |what: &str, engine: &dyn Lookup<A>| {

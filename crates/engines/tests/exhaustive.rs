@@ -7,8 +7,10 @@
 
 use crate::real;
 use fibula_core::{BuildError, Hop, Lookup, Routes};
-use fibula_engines::{BoxedEngine, Entry, Isa, engines, find};
+use fibula_engines::{BoxedEngine, Entry, Isa};
 use fibula_testkit::fib::{FibSpec, HopModel};
+
+use crate::{engines, find};
 
 /// Addresses of a slab: 128 MB of hops.
 const SLAB: usize = 1 << 25;

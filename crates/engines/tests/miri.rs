@@ -2,15 +2,17 @@
 //! it where it is installed, and as ordinary tests too.
 
 use fibula_core::{Addr, Hop, Lookup, Patched, Routes};
-use fibula_engines::{EngineFamily, find};
+
 use fibula_simd::Isa;
 use fibula_testkit::{Oracle, StoredTables, check::check_answers, probes, tables};
+
+use crate::find;
 
 /// Engines whose tables are small where there are few routes: Miri takes minutes to fill megabytes.
 const SMALL: [&str; 4] = ["radix", "planb", "lower-bound", "miht-batch"];
 
 /// Built, patched if it can be, stored and loaded: right at every boundary, single and in batches.
-fn right<A: EngineFamily>() {
+fn right<A: Addr>() {
     let mut routes = tables::dense::<A>(4, if cfg!(miri) { 12 } else { 500 });
     let mut answers = Answers::of(&routes);
     for name in SMALL {

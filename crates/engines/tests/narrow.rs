@@ -1,23 +1,25 @@
 //! Every engine answers alike into 16 bits, at every length and for as many hops as they can hold.
 
-use fibula_core::{Hop, Hops16, Lookup, Routes};
-use fibula_engines::{EngineFamily, Isa, engines};
+use fibula_core::{Addr, Hop, Hops16, Lookup, Routes};
+use fibula_engines::Isa;
 use fibula_testkit::{probes, tables};
 
+use crate::engines;
+
 /// A dense table whose hops reach up to the largest of so many.
-fn routes<A: EngineFamily>(hops: u32) -> Routes<A> {
+fn routes<A: Addr>(hops: u32) -> Routes<A> {
     let spread = |hop: Hop| Hop::new(hops - 1 - hop.to_bits() % 100);
     tables::dense::<A>(3, 500).iter().map(|route| (route.prefix, spread(route.hop))).collect()
 }
 
 /// Up to the largest hop that fits, and fewer: engines have codes of other widths for them.
-fn alike<A: EngineFamily>() {
+fn alike<A: Addr>() {
     for hops in [100, 10_000, Hops16::<()>::HOPS_MAX] {
         alike_with::<A>(hops);
     }
 }
 
-fn alike_with<A: EngineFamily>(hops: u32) {
+fn alike_with<A: Addr>(hops: u32) {
     let routes = routes::<A>(hops);
     let addrs: Vec<A> = probes::boundary(&routes).take(1000).collect();
     for entry in engines::<A>() {

@@ -2,9 +2,11 @@
 //! or answers without harm.
 
 use fibula_core::{Addr, Hop, Lookup, Patched, Prefix, Routes, TableRef};
-use fibula_engines::{AnyEngine, EngineFamily, Entry, engines, find};
+use fibula_engines::{AnyEngine, Entry};
 use fibula_simd::Isa;
 use fibula_testkit::{Rng, StoredTables, probes, tables};
+
+use crate::{engines, find};
 
 /// The engine's tables, as they are stored.
 fn tables_of<A: Addr>(engine: &dyn AnyEngine<A>) -> Vec<TableRef<'_>> {
@@ -26,7 +28,7 @@ fn answers<A: Addr>(engine: &dyn Lookup<A>, routes: &Routes<A>) -> Vec<(A, Hop)>
     probes::boundary(routes).chain(random).map(|addr| (addr, engine.lookup(addr))).collect()
 }
 
-fn round_trips<A: EngineFamily>() {
+fn round_trips<A: Addr>() {
     let mut tables = tables::edge::<A>();
     tables.push(("dense", tables::dense(5, 500)));
     tables.push(("crowded", tables::crowded()));
@@ -66,7 +68,7 @@ fn round_trips<A: EngineFamily>() {
 }
 
 /// Loads damaged tables; if they are taken, every answer must be none or a hop of the table.
-fn survives<A: EngineFamily>(entry: &Entry<A>, tables: &StoredTables, routes: &Routes<A>) -> bool {
+fn survives<A: Addr>(entry: &Entry<A>, tables: &StoredTables, routes: &Routes<A>) -> bool {
     let isa = Isa::available().pop().expect("there is always a scalar form");
     let Ok(engine) = entry.load(tables, routes.hop_count(), isa) else { return false };
     let answers = answers(&*engine, routes);
@@ -81,7 +83,7 @@ fn survives<A: EngineFamily>(entry: &Entry<A>, tables: &StoredTables, routes: &R
 }
 
 /// Words changed at random: other bits, other values, values of other words.
-fn damaged_words<A: EngineFamily>() {
+fn damaged_words<A: Addr>() {
     let routes = tables::dense::<A>(8, 120);
     for entry in engines::<A>() {
         let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
@@ -123,7 +125,7 @@ fn damage(bytes: &mut [u8], rng: &mut Rng) {
 }
 
 /// Tables cut short, made longer, emptied, taken away, or exchanged with one another.
-fn damaged_lengths<A: EngineFamily>() {
+fn damaged_lengths<A: Addr>() {
     let routes = tables::dense::<A>(8, 120);
     for entry in engines::<A>() {
         let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
@@ -151,7 +153,7 @@ fn damaged_lengths<A: EngineFamily>() {
 }
 
 /// What a patch leaves is stored like what a build makes: other places, free ones, and arrays that have grown.
-fn patched_tables<A: EngineFamily>() {
+fn patched_tables<A: Addr>() {
     let routes = tables::dense::<A>(10, 600);
     let hop = |i: usize, hop: Hop| if i.is_multiple_of(3) { Hop::new(1) } else { hop };
     let few: Routes<A> = routes.iter().step_by(5).collect();
@@ -201,7 +203,7 @@ fn runmap_takes_whole_lines_alone() {
 }
 
 /// A stored hop count that is too small is noticed.
-fn hops_out_of_range<A: EngineFamily>() {
+fn hops_out_of_range<A: Addr>() {
     let routes = tables::dense::<A>(8, 120);
     for entry in engines::<A>() {
         let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use crate::real;
 use fibula_core::{Addr, BuildError, Hop, Lookup};
-use fibula_engines::{EngineFamily, engines};
+
 use fibula_testkit::{Oracle, Rng, probes};
+
+use crate::engines;
 
 /// About as many boundaries are probed in each table; `fibula verify` probes them all.
 const PROBES: usize = 300_000;
@@ -17,7 +19,7 @@ const BATCH: usize = 251;
 
 /// Compares all engines on a table. Returns its number of routes, how many forms of engines were
 /// compared, and which engines refused it for one of their limits.
-fn agree<A: EngineFamily>(file: &Path) -> (usize, usize, Vec<&'static str>) {
+fn agree<A: Addr>(file: &Path) -> (usize, usize, Vec<&'static str>) {
     let (table, routes) = (real::name(file), real::read::<A>(file));
     if routes.is_empty() {
         return (0, 0, Vec::new());
@@ -71,7 +73,7 @@ fn compare<A: Addr, E: Lookup<A> + ?Sized>(engine: &E, addrs: &[A], expected: &[
 
 /// Compares all engines on each cut, and its routes of the family and the engines that refuse it with
 /// what is known.
-fn agree_on_cuts<A: EngineFamily>(known: [(&str, usize, &[&str]); 4]) {
+fn agree_on_cuts<A: Addr>(known: [(&str, usize, &[&str]); 4]) {
     let files = real::cuts();
     assert_eq!(files.len(), known.len());
     for (file, (begin, routes, refusing)) in files.iter().zip(known) {
@@ -104,7 +106,7 @@ fn ipv6() {
 }
 
 /// How many engines were compared on the whole tables.
-fn agree_on_archives<A: EngineFamily>(routes: usize) {
+fn agree_on_archives<A: Addr>(routes: usize) {
     let mut all = 0;
     for file in real::archives() {
         let (found, compared, _) = agree::<A>(&file);

@@ -1,7 +1,7 @@
 //! The engine policy for a live table.
 
-use fibula_core::Routes;
-use fibula_engines::{EngineFamily, Entry, find, suited};
+use fibula_core::{Addr, Routes};
+use fibula_engines::Entry;
 use fibula_rib::{EngineSource, Maker};
 
 use crate::{EngineChoice, FibOptions};
@@ -27,13 +27,13 @@ const OTHERS: [&str; 4] = ["runmap", "dxr18", "planb", "radix"];
 /// let poptrie = FibOptions::default().engines(["poptrie18"]);
 /// assert_eq!(names(poptrie, &hosts)[..3], ["poptrie18", "runmap", "dxr18"]);
 /// ```
-impl<A: EngineFamily> EngineSource<A> for FibOptions {
+impl<A: Addr> EngineSource<A> for FibOptions {
     fn candidates(&self, routes: &Routes<A>) -> Vec<Maker<A>> {
-        let best = || suited(routes).into_iter().take(1);
-        let mut entries: Vec<&'static Entry<A>> = Vec::new();
+        let best = || self.registry.suited(routes).into_iter().take(1);
+        let mut entries: Vec<Entry<A>> = Vec::new();
         for choice in &self.engines {
             match choice {
-                EngineChoice::Named(name) => entries.extend(find::<A>(name)),
+                EngineChoice::Named(name) => entries.extend(self.registry.find(name).cloned()),
                 EngineChoice::Auto | EngineChoice::Stored | EngineChoice::Search => {
                     entries.extend(best());
                 }
@@ -42,7 +42,7 @@ impl<A: EngineFamily> EngineSource<A> for FibOptions {
         if entries.is_empty() {
             entries.extend(best());
         }
-        entries.extend(OTHERS.iter().filter_map(|name| find::<A>(name)));
+        entries.extend(OTHERS.iter().filter_map(|name| self.registry.find(name).cloned()));
         let mut seen = Vec::new();
         entries.retain(|entry| {
             let is_new = !seen.contains(&entry.name);
@@ -50,7 +50,7 @@ impl<A: EngineFamily> EngineSource<A> for FibOptions {
             is_new
         });
         let isa = self.isa;
-        let maker = |entry: &'static Entry<A>| {
+        let maker = |entry: Entry<A>| {
             Maker::new(entry.name, move |routes: &Routes<A>| Ok(entry.build(routes, isa)?))
         };
         entries.into_iter().map(maker).collect()

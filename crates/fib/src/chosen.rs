@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use fibula_core::{Addr, BuildError, LoadError, Routes};
-use fibula_engines::{BoxedEngine, EngineFamily, Entry, Isa};
+use fibula_engines::{BoxedEngine, Entry, Isa, Registry};
 use fibula_rib::{EnginePart, Pod, StoredRoutes};
 
 use crate::open_family::{Engine, EngineReport};
 
 /// An engine with its name and the reason for the choice.
-pub struct Chosen<A: EngineFamily> {
+pub struct Chosen<A: Addr> {
     /// The engine's name, under which a snapshot stores it.
     pub name: &'static str,
     /// The instruction-set form that runs.
@@ -22,40 +22,32 @@ pub struct Chosen<A: EngineFamily> {
     pub engine: BoxedEngine<A>,
 }
 
-impl<A: EngineFamily> Chosen<A> {
+impl<A: Addr> Chosen<A> {
     /// Compiles the routes with this engine.
     ///
     /// # Errors
     /// If the routes exceed the engine's limits.
-    pub fn named(
-        entry: &'static Entry<A>,
-        routes: &Routes<A>,
-        isa: Isa,
-    ) -> Result<Self, BuildError> {
+    pub fn named(entry: &Entry<A>, routes: &Routes<A>, isa: Isa) -> Result<Self, BuildError> {
         let started = Instant::now();
         let engine = entry.build(routes, isa)?;
         Ok(Self::new(entry, isa, "requested", started, engine))
     }
 
-    /// Compiles the routes with the engine that [`fibula_engines::auto`] chooses.
+    /// Compiles the routes with the engine that [`Registry::auto`] chooses.
     ///
     /// # Panics
     /// If there are 2^31 routes or more.
-    pub fn auto(routes: &Routes<A>, isa: Isa) -> Self {
+    pub fn auto(registry: &Registry, routes: &Routes<A>, isa: Isa) -> Self {
         let started = Instant::now();
-        let auto = fibula_engines::auto(routes, isa);
-        Self { reason: auto.reason, ..Self::new(auto.entry, isa, "", started, auto.engine) }
+        let auto = registry.auto(routes, isa);
+        Self { reason: auto.reason, ..Self::new(&auto.entry, isa, "", started, auto.engine) }
     }
 
     /// Loads the engine whose tables are stored with the routes, and uses them in place.
     ///
     /// # Errors
     /// If its tables are inconsistent.
-    pub fn load(
-        entry: &'static Entry<A>,
-        stored: &StoredRoutes<A>,
-        isa: Isa,
-    ) -> Result<Self, LoadError>
+    pub fn load(entry: &Entry<A>, stored: &StoredRoutes<A>, isa: Isa) -> Result<Self, LoadError>
     where
         A: Addr + Pod,
     {
@@ -65,7 +57,7 @@ impl<A: EngineFamily> Chosen<A> {
     }
 
     fn new(
-        entry: &'static Entry<A>,
+        entry: &Entry<A>,
         isa: Isa,
         why: &str,
         started: Instant,
@@ -97,9 +89,6 @@ impl<A: EngineFamily> Chosen<A> {
 }
 
 /// The engine in the form that a snapshot stores.
-pub(crate) fn part<'a, A: EngineFamily>(
-    name: &'static str,
-    engine: &'a BoxedEngine<A>,
-) -> EnginePart<'a> {
+pub(crate) fn part<'a, A: Addr>(name: &'static str, engine: &'a BoxedEngine<A>) -> EnginePart<'a> {
     EnginePart::of(name, engine.persist())
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fibula_core::{AnyPrefix, Hop, Lookup, Memory, Prefix, Route};
-use fibula_engines::{BoxedEngine, EngineFamily, Isa};
+use fibula_core::{Addr, AnyPrefix, Hop, Lookup, Memory, Prefix, Route};
+use fibula_engines::{BoxedEngine, Isa};
 use fibula_rib::{EnginePart, Generation, IndexedRoutes, Pod};
 
 use crate::by_need::ByNeed;
 use crate::{Fib, chosen};
 
 /// The families of an open table: `u32` and `u128`.
-pub trait FibFamily: EngineFamily + Pod {
+pub trait FibFamily: Addr + Pod {
     #[doc(hidden)]
     fn open_family(fib: &Fib) -> &OpenFamily<Self>;
     #[doc(hidden)]
@@ -37,7 +37,7 @@ impl FibFamily for u128 {
 }
 
 /// The part that answers with hops.
-pub(crate) enum Engine<A: EngineFamily> {
+pub(crate) enum Engine<A: Addr> {
     Compiled(BoxedEngine<A>),
     /// A search in the sorted routes.
     Search,

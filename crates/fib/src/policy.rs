@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
-use fibula_core::Routes;
-use fibula_engines::{EngineFamily, Entry, Isa, engines, find};
+use fibula_core::{Addr, Routes};
+use fibula_engines::{Isa, Registry};
 use fibula_rib::{Loading, Pod, StoredRoutes};
 
 use crate::open_family::{Engine, EngineReport};
@@ -20,7 +20,7 @@ pub enum EngineChoice {
     /// The engine whose tables are stored in the snapshot, used in place. If there is none, or this program does not
     /// know it or the form of its tables, the next choice of the list applies.
     Stored,
-    /// The engine that [`fibula_engines::auto`] chooses. It accepts every table.
+    /// The engine that [`Registry::auto`] chooses. It accepts every table.
     Auto,
     /// The engine of this name. If the family does not have it, or the table exceeds its limits, the next choice of
     /// the list applies.
@@ -50,6 +50,8 @@ pub struct FibOptions {
     /// table. A family that supports none of them takes [`EngineChoice::Auto`]. If a family supports some but all
     /// refuse its table, opening fails.
     pub engines: Vec<EngineChoice>,
+    /// The engines that can be chosen.
+    pub registry: Registry,
     /// The best instruction set that engines may use.
     pub isa: Isa,
     /// How a snapshot file is loaded.
@@ -57,10 +59,11 @@ pub struct FibOptions {
 }
 
 impl Default for FibOptions {
-    /// The stored engine, else `auto`, with all instructions of this machine.
+    /// The stored engine, else `auto`, of the product's engines, with all instructions of this machine.
     fn default() -> Self {
         Self {
             engines: vec![EngineChoice::Stored, EngineChoice::Auto],
+            registry: Registry::product(),
             isa: Isa::detect(),
             loading: Loading::Auto,
         }
@@ -72,12 +75,18 @@ impl FibOptions {
     ///
     /// ```
     /// use fibula_fib::{EngineChoice, FibOptions};
-    /// let options = FibOptions::default().engines(["sail-l", "auto"]);
-    /// assert_eq!(options.engines, [EngineChoice::Named("sail-l".into()), EngineChoice::Auto]);
+    /// let options = FibOptions::default().engines(["dxr18", "auto"]);
+    /// assert_eq!(options.engines, [EngineChoice::Named("dxr18".into()), EngineChoice::Auto]);
     /// ```
     #[must_use]
     pub fn engines<E: Into<EngineChoice>>(self, engines: impl IntoIterator<Item = E>) -> Self {
         Self { engines: engines.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets the engines that can be chosen: the product's, extended by a program's own.
+    #[must_use]
+    pub fn registry(self, registry: Registry) -> Self {
+        Self { registry, ..self }
     }
 
     /// Sets the best instruction set that engines may use.
@@ -97,13 +106,9 @@ impl FibOptions {
     pub(crate) fn check(&self) -> Result<(), FibError> {
         for choice in &self.engines {
             if let EngineChoice::Named(name) = choice
-                && find::<u32>(name).is_none()
-                && find::<u128>(name).is_none()
+                && !self.registry.knows(name)
             {
-                let mut known: Vec<_> = engines::<u32>().iter().map(|entry| entry.name).collect();
-                known.extend(engines::<u128>().iter().map(|entry| entry.name));
-                known.sort_unstable();
-                known.dedup();
+                let known = self.registry.names();
                 return Err(FibError::Unknown { engine: name.clone(), known });
             }
         }
@@ -111,15 +116,43 @@ impl FibOptions {
     }
 }
 
+impl FibOptions {
+    /// Compiles the routes with the first engine of the list that the family has and that accepts them, as opening a
+    /// table does. Nothing is stored, and an engine is wanted: these two choices are passed over.
+    ///
+    /// ```
+    /// use fibula_core::{Hop, Prefix, Routes};
+    /// use fibula_fib::FibOptions;
+    ///
+    /// let routes: Routes<u128> = [(Prefix::ALL, Hop::new(0))].into_iter().collect();
+    /// let chosen = FibOptions::default().engines(["dxr18", "planb"]).compile(&routes)?;
+    /// assert_eq!((chosen.name, &*chosen.reason), ("planb", "planb: requested"));
+    /// # Ok::<(), fibula_fib::FibError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`FibError::Unknown`] if no family has an engine of a name; [`FibError::Refused`] if the list names engines of
+    /// the family and all refuse the routes.
+    pub fn compile<A: Addr + Pod>(&self, routes: &Routes<A>) -> Result<Chosen<A>, FibError> {
+        self.check()?;
+        let mut options = self.clone();
+        options.engines.retain(|choice| *choice != EngineChoice::Search);
+        let from = Material { stored: None, routes: Some(Cow::Borrowed(routes)) };
+        let (engine, EngineReport { name, isa, reason, time }) = choose(from, &options)?;
+        let Engine::Compiled(engine) = engine else { unreachable!("a search is not in the list") };
+        Ok(Chosen { name, isa, reason, time, engine })
+    }
+}
+
 /// The input of the choice of a family's engine.
-pub(crate) struct Material<'a, A: EngineFamily + Pod> {
+pub(crate) struct Material<'a, A: Addr + Pod> {
     /// The snapshot, if there is one.
     pub(crate) stored: Option<&'a StoredRoutes<A>>,
     /// The routes. They are copied from the snapshot only if an engine is compiled.
     pub(crate) routes: Option<Cow<'a, Routes<A>>>,
 }
 
-impl<A: EngineFamily + Pod> Material<'_, A> {
+impl<A: Addr + Pod> Material<'_, A> {
     fn routes(&mut self) -> &Routes<A> {
         let stored = self.stored;
         self.routes.get_or_insert_with(|| {
@@ -129,7 +162,7 @@ impl<A: EngineFamily + Pod> Material<'_, A> {
 }
 
 /// Chooses a family's engine by the policy, and gives the reason.
-pub(crate) fn choose<A: EngineFamily + Pod>(
+pub(crate) fn choose<A: Addr + Pod>(
     mut from: Material<'_, A>,
     options: &FibOptions,
 ) -> Result<(Engine<A>, EngineReport), FibError> {
@@ -137,16 +170,16 @@ pub(crate) fn choose<A: EngineFamily + Pod>(
     let (mut passed, mut refused) = (String::new(), Vec::new());
     for choice in &options.engines {
         let chosen = match choice {
-            EngineChoice::Stored => match stored(from.stored, options.isa)? {
+            EngineChoice::Stored => match stored(from.stored, options)? {
                 Ok(chosen) => chosen,
                 Err(why) => {
                     passed += why.as_deref().unwrap_or_default();
                     continue;
                 }
             },
-            EngineChoice::Auto => Chosen::auto(from.routes(), options.isa),
+            EngineChoice::Auto => Chosen::auto(&options.registry, from.routes(), options.isa),
             EngineChoice::Named(name) => {
-                let Some(entry): Option<&'static Entry<A>> = find(name) else { continue };
+                let Some(entry) = options.registry.find::<A>(name) else { continue };
                 match Chosen::named(entry, from.routes(), options.isa) {
                     Ok(chosen) => chosen,
                     Err(error) => {
@@ -167,22 +200,22 @@ pub(crate) fn choose<A: EngineFamily + Pod>(
     if !refused.is_empty() {
         return Err(FibError::Refused { family: A::FAMILY, errors: refused });
     }
-    Ok(Chosen::auto(from.routes(), options.isa).into_engine(&passed))
+    Ok(Chosen::auto(&options.registry, from.routes(), options.isa).into_engine(&passed))
 }
 
 /// The engine stored in the snapshot, or the reason why it is not used, if it is worth reporting.
-fn stored<A: EngineFamily + Pod>(
+fn stored<A: Addr + Pod>(
     stored: Option<&StoredRoutes<A>>,
-    isa: Isa,
+    options: &FibOptions,
 ) -> Result<Result<Chosen<A>, Option<String>>, FibError> {
     let Some(stored) = stored.filter(|stored| !stored.engine_name().is_empty()) else {
         return Ok(Err(None));
     };
-    let Some(entry) = find::<A>(stored.engine_name()) else {
+    let Some(entry) = options.registry.find::<A>(stored.engine_name()) else {
         let name = stored.engine_name();
         return Ok(Err(Some(format!("; not {name}, which is stored and not known here"))));
     };
-    match Chosen::load(entry, stored, isa) {
+    match Chosen::load(entry, stored, options.isa) {
         Ok(chosen) => Ok(Ok(chosen)),
         Err(error) if error.is_outdated() => Ok(Err(Some(format!(
             "; not {}, whose stored tables are of an earlier version",

@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::common::{dense, table};
-use fibula_core::{Family, Hop, Prefix, Routes, TableRef};
-use fibula_engines::{BoxedEngine, EngineFamily, Isa, engines};
+use fibula_core::{Addr, Family, Follow, Hop, Lookup, Memory, PerFamily, Prefix, Routes, TableRef};
+use fibula_engines::{BoxedEngine, Entry, Isa, Registry};
 use fibula_fib::{EngineChoice, Fib, FibError, FibFamily, FibOptions};
 use fibula_rib::{EnginePart, Pod, Snapshot, Table};
 use fibula_testkit::{Oracle, probes};
@@ -17,7 +17,8 @@ fn many_hops() -> Table {
 }
 
 fn open(table: &Table, names: &[&str]) -> Result<Fib, FibError> {
-    Fib::of_table(table.clone(), &FibOptions::default().engines(names.iter().copied()))
+    let options = FibOptions::default().registry(fibula_baselines::registry().clone());
+    Fib::of_table(table.clone(), &options.engines(names.iter().copied()))
 }
 
 /// It answers as the oracle does.
@@ -104,8 +105,8 @@ fn instruction_sets_are_forced() {
     assert_eq!(fib.family::<u32>().isa(), Isa::Scalar);
 }
 
-fn built<A: EngineFamily>(routes: &Routes<A>, name: &str) -> BoxedEngine<A> {
-    fibula_engines::find::<A>(name).unwrap().build(routes, Isa::detect()).unwrap()
+fn built<A: Addr>(routes: &Routes<A>, name: &str) -> BoxedEngine<A> {
+    fibula_baselines::registry().find::<A>(name).unwrap().build(routes, Isa::detect()).unwrap()
 }
 
 #[test]
@@ -146,11 +147,7 @@ fn the_stored_engine_comes_first() {
 }
 
 /// A table of the engine loses its second half.
-fn cut<'a, A: EngineFamily>(
-    engine: &'a BoxedEngine<A>,
-    name: &'a str,
-    table: usize,
-) -> EnginePart<'a> {
+fn cut<'a, A: Addr>(engine: &'a BoxedEngine<A>, name: &'a str, table: usize) -> EnginePart<'a> {
     let mut tables = engine.persist().unwrap();
     let TableRef { name: table_name, bytes } = tables[table];
     tables[table] = TableRef { name: table_name, bytes: &bytes[..bytes.len() / 2] };
@@ -159,9 +156,9 @@ fn cut<'a, A: EngineFamily>(
 
 /// Tables of every engine, cut off: family and engine are named, and no other engine takes over from a
 /// damaged one.
-fn hostile<A: EngineFamily + Pod>(table: &Table, routes: &Routes<A>) {
+fn hostile<A: Addr + Pod>(table: &Table, routes: &Routes<A>) {
     let mut refused = 0;
-    for entry in engines::<A>() {
+    for entry in fibula_baselines::registry().engines::<A>() {
         let engine = built(routes, entry.name);
         let tables = engine.persist().unwrap().len();
         for at in (0..tables).filter(|&at| !engine.persist().unwrap()[at].bytes.is_empty()) {
@@ -169,7 +166,8 @@ fn hostile<A: EngineFamily + Pod>(table: &Table, routes: &Routes<A>) {
             *(if A::BITS == 32 { &mut v4 } else { &mut v6 }) = cut(&engine, entry.name, at);
             let bytes = fibula_rib::to_bytes(table, &v4, &v6).unwrap();
             let snapshot = Snapshot::from_bytes(bytes).unwrap();
-            let Err(error) = Fib::of_snapshot(snapshot, &FibOptions::default()) else {
+            let options = FibOptions::default().registry(fibula_baselines::registry().clone());
+            let Err(error) = Fib::of_snapshot(snapshot, &options) else {
                 panic!("{}: half of its table {at}", entry.name);
             };
             let FibError::Stored { file: None, family, engine, .. } = &error else {
@@ -225,4 +223,60 @@ fn files_and_tables_that_are_wrong_are_refused() {
     let error = Fib::of_table(table, &FibOptions::default()).unwrap_err();
     assert!(matches!(error, FibError::Table(_)), "{error}");
     assert!(error.to_string().contains("attribute rows"), "{error}");
+}
+
+/// A program's own engine, whose tables cannot be stored: the oracle.
+fn own<A: Addr>() -> Entry<A> {
+    let build = |routes: &Routes<A>, _| Ok(Own(Oracle::new(routes)));
+    Entry::unstored("own", "a program's own engine", &[Isa::Scalar], build)
+}
+
+struct Own<A: Addr>(Oracle<A>);
+
+impl<A: Addr> Lookup<A> for Own<A> {
+    fn lookup(&self, addr: A) -> Hop {
+        self.0.lookup(addr)
+    }
+    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        self.0.lookup_batch(addrs, hops);
+    }
+    fn memory(&self) -> Memory {
+        self.0.memory()
+    }
+}
+
+impl<A: Addr> Follow<A> for Own<A> {}
+
+/// The registry of the options has the names, in errors too; the file of an engine without stored tables opens with
+/// another one.
+#[test]
+fn a_program_has_engines_of_its_own() {
+    let table = dense(9);
+    let own = Registry::product().with(PerFamily { v4: vec![own()], v6: vec![own()] });
+    let options = FibOptions::default().engines(["own"]);
+    let Err(FibError::Unknown { engine, known }) = Fib::of_table(table.clone(), &options) else {
+        panic!("the product has no such engine");
+    };
+    assert!(engine == "own" && known.contains(&"runmap") && !known.contains(&"own"));
+
+    let fib = Fib::of_table(table.clone(), &options.registry(own.clone())).unwrap();
+    let (v4, v6) = (fib.family::<u32>(), fib.family::<u128>());
+    assert_eq!((v4.engine_name(), v6.engine_name()), ("own", "own"));
+    assert_eq!(v4.reason(), "own: requested");
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("own.fib");
+    fib.write(&path).unwrap();
+    for registry in [own, Registry::product()] {
+        let opened = Fib::open_with(&path, &FibOptions::default().registry(registry)).unwrap();
+        assert_eq!(
+            opened.family::<u32>().engine_name(),
+            "runmap",
+            "{}",
+            opened.family::<u32>().reason()
+        );
+        for addr in probes::boundary(&table.v4) {
+            assert_eq!(opened.family::<u32>().engine().lookup(addr), v4.engine().lookup(addr));
+        }
+    }
 }

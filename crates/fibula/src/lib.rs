@@ -90,10 +90,12 @@
 //! |---|---|--:|--:|--:|--:|
 //! | **`wideleaf`** | always at first | 2.7 | 267 | 20 | 6.1 |
 //! | `planb` | small batches in a table of ranges with many long ones; a table that does not change: a build takes 7 ms | 3.5 | 170 | 31 | - |
-//! | `miht-batch` (IPv4, too) | with a change to every 80 lookups or less | 7.4 | 17 | 242 | 1.6 |
+//! | `miht-batch` (IPv4, too; a baseline) | with a change to every 80 lookups or less | 7.4 | 17 | 242 | 1.6 |
 //!
-//! `poptrie` and `sail` come second in most of these columns. `radix` takes any table that all others refuse. `tree-bitmap`, `lc-trie`, `lulea`, `hbs`, `pbf`, `cp-trie`, `neurotrie`, `bsd-radix`, `bloomfwd`
-//! and `lower-bound` are for comparisons with the papers that measure them.
+//! `poptrie` comes second in most of these columns. `radix` takes any table that all others refuse. `lower-bound` is for
+//! comparison with PlanB. The crate `fibula-baselines` has the published schemes that these engines are compared with, `miht-batch` and
+//! SAIL among them. A program adds them, or [engines of its own](engines::Entry::unstored), to a [`Registry`](engines::Registry),
+//! which [`FibOptions::registry`] takes.
 //!
 //! **[`runmap`](engines::runmap)** (IPv4). Our own scheme: a direct table over 18 bits, behind it a
 //! bitmap of runs with their hops in the same cache line. Three loads, no branch, no search. Take it
@@ -116,11 +118,6 @@
 //! table over 16 or 18 bits, behind it a trie of six bits a level whose nodes find their children by
 //! counting bits. Small, and quick for single lookups; deep for IPv6; patched in place. Limits: 2^31 nodes or leaves.
 //!
-//! **[`sail`](engines::sail)** (IPv4; `sail-l`, `sail-l8`, `sail-l-wide`, `sail-l-prefetch`, `sail-b`,
-//! `sail-u`, and `sail-m` for many tables at once). Arrays at the levels 16, 24 and 32, or bitmaps at more
-//! of them. SAIL_L is two or three loads from less memory than DIR-24-8; SAIL_B and SAIL_U change a word
-//! or two for a route. All but `sail-l8` and `sail-m` are patched in place. Limits: those of 16-bit chunk numbers and hops, but for the wide form.
-//!
 //! **[`wideleaf`](engines::wideleaf)** (IPv6). Ours: a direct table over 16 bits, at most three tables whose
 //! strides suit the routes, then keys in a cache line or half of one, searched by one comparison. The lookups of a batch are in
 //! the same stage at the same time. How records are laid out and words are read is measured on the machine. The default for IPv6, patched in place.
@@ -137,46 +134,6 @@
 //! ablation. Take it for IPv6, without fast gathers (Zen 4), where
 //! batches have 16 addresses or less. Networks that routes longer than /64 divide are searched in an extra level, which costs
 //! nothing where there are none. Limits: 2^32 hops and such networks together.
-//!
-//! **[`bloomfwd`](engines::bloomfwd)** (IPv4, IPv6; `bloomfwd`, `bloomfwd-baseline`, `bloomfwd-naive`).
-//! Prefixes expanded to a few lengths, a Bloom filter and a hash table for each; the lengths for IPv6 are
-//! chosen by dynamic programming. Most of a lookup is hashing, done in vectors for many keys at a time. Use it to
-//! compare hashing with tries, or to repeat its paper; patched in place. Limits: the memory
-//! for the expanded prefixes, 1 GiB unless configured.
-//!
-//! **[`miht`](engines::miht)** (IPv4, IPv6; `miht`, `miht-batch`). A B+ tree over the first 16 or 32 bits,
-//! with a priority trie for each key. A lookup makes ten or more loads, but a changed route changes only its own
-//! node, in a microsecond, and a build is never due. Use it where a table has more changes than lookups,
-//! or as Bloomfwd's rival. Limits: 2^24 hops.
-//!
-//! **[`tree_bitmap`](engines::tree_bitmap)** (IPv4, IPv6; `tree-bitmap`, `tree-bitmap-split`). A multi-bit trie with a
-//! bitmap for the routes that end in a node and one for its children; nothing is pushed down. A baseline of
-//! SAIL's paper, for comparisons. Limits: 2^30 nodes.
-//!
-//! **[`lc_trie`](engines::lc_trie)** (IPv4, IPv6; `lc-trie`, `lc-trie-wide`). A trie with compressed paths and levels,
-//! which finds an entry in a sorted vector of routes. A baseline of SAIL's paper, for comparisons. Limits: 2^20 nodes
-//! and such entries, but for the wide form.
-//!
-//! **[`lulea`](engines::lulea)** (IPv4; `lulea`, `lulea-wide`). Where the answers change, as bits at levels 16, 24
-//! and 32, coded through a table of all masks. A baseline of SAIL's paper, for comparisons. Limits: 16,383 hops and 2^14
-//! chunks of a kind; wide 22,271 hops.
-//!
-//! **[`hbs`](engines::hbs)** (IPv4, IPv6; `hbs`, `hbs-basic`). A hash table for each length of prefixes, and a binary
-//! search over the lengths, led by markers; `hbs` prunes it by where markers come from. A baseline of PlanB's paper, for
-//! comparisons. Limits: 2^32 slots of all tables.
-//!
-//! **[`pbf`](engines::pbf)** (IPv4, IPv6). A Bloom filter and a hash table for each length of prefixes, in the sizes for
-//! which SAIL's paper computes 1.003 probes of tables a lookup. A baseline of that paper, for its memory on a
-//! chip. Limits: 2^32 slots of all tables.
-//!
-//! **[`cp_trie`](engines::cp_trie)** (IPv4, IPv6; `cp-trie`). A trie of 16 bits and then 8 a level, whose bitmaps
-//! have a count beside each word. A baseline of PlanB's paper, for comparisons. Limits: 2^32 leaves.
-//!
-//! **[`bsd_radix`](engines::bsd_radix)** (IPv4, IPv6; `bsd-radix`). The routing table of the BSD kernels: down by single bits
-//! to a leaf, then back up by masks; patched in place. The baseline of DXR's paper, for comparisons. Limits: 2^31 addresses.
-//!
-//! **[`neurotrie`](engines::neurotrie)** (IPv4, IPv6). A trie with a stride for each node, chosen by a dynamic program within a
-//! budget of memory; the paper learns them. A baseline of PlanB's paper; it builds slowly. Limits: 2^27 records.
 //!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the BSD scheme
 //! without the way back. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes

@@ -14,6 +14,7 @@ const BANNED: &[&str] = &[
 /// Names that several libraries use, and the reason.
 const SHARED: &[(&str, &[&str], &str)] = &[
     ("Address", &["annotate", "baselines", "engines"], "of a cell; the integer of a scheme"),
+    ("Answer", &["engines", "server"], "of a stored code; the body of an HTTP response"),
     ("Attributes", &["core", "server"], JSON),
     (
         "Batch",
@@ -28,9 +29,11 @@ const SHARED: &[(&str, &[&str], &str)] = &[
     ),
     ("Checkpoint", &["daemon", "rib"], SETTINGS),
     ("Columns", &["filter", "rib"], "words of keys; values of routes"),
+    ("Config", &["baselines", "engines"], "the parameters of a scheme"),
     ("Counters", &["filter", "rib"], "of a counting filter; of a live table"),
     ("Counts", &["annotate", "classify"], "of rows; of searches"),
     ("Difference", &["rib", "testkit"], "between two tables; between an engine and the oracle"),
+    ("Entry", &["baselines", "engines"], "a word of SAIL_L's tables; an engine of a registry"),
     (
         "Event",
         &["feeds", "rib", "router"],

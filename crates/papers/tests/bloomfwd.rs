@@ -55,7 +55,8 @@ fn bytes(table: &str, engine: &str) -> String {
     let Ok(Source::Generated(spec)) = Source::parse(table) else { panic!("{table}") };
     let table = fibula_sources::generated(spec);
     let routes: &Routes<u32> = table.routes();
-    let entry = fibula_engines::find::<u32>(engine).expect("the registry has the engine");
+    let entry =
+        fibula_baselines::registry().find::<u32>(engine).expect("the registry has the engine");
     entry.build(routes, Isa::detect()).expect("the table fits").memory().total().to_string()
 }
 

@@ -11,8 +11,8 @@ use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::Instant;
 
-use fibula_core::{Engine, Hop, Lookup, Routes};
-use fibula_engines::{EngineFamily, Isa, find};
+use fibula_core::{Addr, Engine, Hop, Lookup, Routes};
+use fibula_engines::Isa;
 use fibula_packet::checksum;
 use fibula_router::egress::{Adjacency, Egress, EgressPort, Group, Member};
 use fibula_router::forward::{Reason, Side};
@@ -54,7 +54,7 @@ struct Flow<A> {
     port: u16,
 }
 
-trait Template: EngineFamily {
+trait Template: Addr {
     const FRAME: &'static [u8];
     fn flow(destination: Self, port: u16) -> Flow<Self>;
     fn write(flow: &Flow<Self>, frame: &mut [u8]);
@@ -127,7 +127,8 @@ fn measure<A: Template>(engine: &str, prefixes: usize, burst: usize, gateways: u
     let gateways = gateways as u32;
     let spec = FibSpec { year: 2024, prefixes, seed: 1, hops: HopModel::Near(gateways) };
     let routes = spec.generate::<A>();
-    let entry = find::<A>(engine).expect("an engine of this name");
+    let registry = fibula_engines::Registry::product();
+    let entry = registry.find::<A>(engine).expect("an engine of this name");
     let compiled = entry.build(&routes, Isa::detect()).expect("the table fits");
     let groups: Vec<u32> = (0..gateways).collect();
     let paths = Paths::new(egress(gateways));

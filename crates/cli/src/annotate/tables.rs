@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fibula_annotate::LookupTable;
-use fibula_fib::{Columns, DatedFib, Fib, FibError, FibOptions};
+use fibula_fib::{Columns, DatedFib, EngineChoice, Fib, FibError, FibOptions};
 use fibula_rib::DatedSnapshot;
 
 use super::Args;
@@ -21,7 +21,8 @@ pub enum Tables {
 impl Tables {
     /// Opens the tables of the command line, with their stored engines, or with `auto` if they have none.
     pub fn open(args: &Args) -> Result<Self, Failure> {
-        let (read, options) = (args.read.read(), FibOptions::default());
+        let (read, options) =
+            (args.read.read(), crate::engines::options([EngineChoice::Stored, EngineChoice::Auto]));
         args.rpki.check_input(args.inputs.iter().any(|input| input.as_os_str() == "-"))?;
         if args.time.is_some() {
             return Self::of_dates(args, &read, options);

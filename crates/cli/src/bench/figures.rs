@@ -1,7 +1,7 @@
 //! What is checked and timed.
 
-use fibula_core::{Hop, Lookup};
-use fibula_engines::EngineFamily;
+use fibula_core::{Addr, Hop, Lookup};
+
 use fibula_measure::{LookupMode, differences, rate};
 
 use super::{Bench, Spread};
@@ -11,7 +11,7 @@ use crate::progress::note;
 
 impl Bench<'_> {
     /// The engines that answer every key as the oracle does, both ways.
-    pub fn right<'e, A: EngineFamily>(
+    pub fn right<'e, A: Addr>(
         &mut self,
         built: &'e [Built<A>],
         keys: &[Vec<A>],
@@ -42,7 +42,7 @@ impl Bench<'_> {
 
     /// Times the engines, taking turns within each run so that whatever else the machine does hits
     /// all alike.
-    pub fn measure<'e, A: EngineFamily>(
+    pub fn measure<'e, A: Addr>(
         &mut self,
         built: &[&'e Built<A>],
         keys: &[Vec<A>],
@@ -99,7 +99,7 @@ impl Bench<'_> {
 const CHAIN: usize = 1 << 20;
 
 /// What was measured for an engine, a number for each run.
-pub struct Figures<'e, A: EngineFamily> {
+pub struct Figures<'e, A: Addr> {
     pub built: &'e Built<A>,
     pub mlps: Vec<f64>,
     /// The rate of one thread with its own keys, alone.

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use core_affinity::CoreId;
 use fibula_core::{Addr, BuildError, Family, Hop, Routes};
-use fibula_engines::EngineFamily;
+
 use fibula_measure::{LookupMode, TrafficInput, answers};
 use fibula_rib::Pod;
 use fibula_simd::Isa;
@@ -124,7 +124,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn family<A: EngineFamily + Pod>(&mut self, loaded: &table::Loaded) -> Result<(), Failure> {
+    fn family<A: Addr + Pod>(&mut self, loaded: &table::Loaded) -> Result<(), Failure> {
         let routes = loaded.table.routes::<A>();
         let built = self.build(routes)?;
         if self.args.updates.is_empty() {
@@ -134,7 +134,7 @@ impl Bench<'_> {
         }
     }
 
-    fn lookups<A: EngineFamily>(
+    fn lookups<A: Addr>(
         &mut self,
         table: &str,
         routes: &Routes<A>,
@@ -169,7 +169,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn updates<A: EngineFamily>(
+    fn updates<A: Addr>(
         &mut self,
         table: &str,
         routes: &Routes<A>,
@@ -187,7 +187,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn build<A: EngineFamily>(&self, routes: &Routes<A>) -> Result<Vec<Built<A>>, Failure> {
+    fn build<A: Addr>(&self, routes: &Routes<A>) -> Result<Vec<Built<A>>, Failure> {
         let mut all = Vec::new();
         for choice in engines::choose::<A>(&self.args.engines)? {
             for isa in choice.forms(&self.isas) {

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use fibula_core::{Routes, grouped};
-use fibula_engines::EngineFamily;
+use fibula_core::{Addr, Routes, grouped};
+
 use fibula_measure::{LookupMode, TrafficInput, median, rounded};
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub struct Row {
 
 impl Row {
     /// The row for what was measured.
-    pub fn new<A: EngineFamily>(
+    pub fn new<A: Addr>(
         table: &str,
         routes: &Routes<A>,
         traffic: &TrafficInput,

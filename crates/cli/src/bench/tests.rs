@@ -1,5 +1,6 @@
 //! A wrong engine is not timed.
 
+use fibula_core::Addr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -13,11 +14,11 @@ use super::*;
 const KEYS: usize = 300;
 
 /// As if an engine of the registry had been compiled, one that cannot be patched.
-pub fn built<A: EngineFamily>(liar: Liar<A>) -> Built<A> {
+pub fn built<A: Addr>(liar: Liar<A>) -> Built<A> {
     Built {
         label: format!("{:?}", liar.lie()),
         isa: Isa::Scalar,
-        engine: Box::new(liar),
+        engine: fibula_engines::unstored(liar),
         time: Duration::from_millis(3),
         reason: None,
         name: "radix",
@@ -31,11 +32,7 @@ fn random<A: Addr>(routes: &Routes<A>, threads: usize, kind: Traffic) -> Vec<Vec
 }
 
 /// Measures engines that were compiled somewhere else. What came out: rows, and how the command ends.
-fn measured<A: EngineFamily>(
-    args: &str,
-    routes: &Routes<A>,
-    built: &[Built<A>],
-) -> (Vec<Value>, Outcome) {
+fn measured<A: Addr>(args: &str, routes: &Routes<A>, built: &[Built<A>]) -> (Vec<Value>, Outcome) {
     let args = format!("bench --json --runs 2 --keys {KEYS} {args}");
     let command = Args::augment_args(Command::new("bench"));
     let args = Args::from_arg_matches(&command.get_matches_from(args.split_whitespace()));
@@ -53,7 +50,7 @@ fn measured<A: EngineFamily>(
     (rows.collect(), bench.outcome)
 }
 
-fn refuses<A: EngineFamily>(routes: &Routes<A>) {
+fn refuses<A: Addr>(routes: &Routes<A>) {
     let about = random(routes, 1, Traffic::Rnd)[0][KEYS - 1];
     let new = |lie| Liar::new(routes, lie, about);
     // One key is answered wrongly, the last one: each is asked for singly and in a batch, and that is all.

@@ -7,8 +7,8 @@
 use std::io::Write;
 use std::time::Instant;
 
-use fibula_core::{Patched, Prefix, Routes, grouped};
-use fibula_engines::EngineFamily;
+use fibula_core::{Addr, Patched, Prefix, Routes, grouped};
+
 use fibula_testkit::check::check;
 use fibula_testkit::{Oracle, RouteChurn};
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub struct Row {
 }
 
 /// An engine under way.
-struct Follower<A: EngineFamily> {
+struct Follower<A: Addr> {
     built: Built<A>,
     /// Microseconds a change, of each burst.
     bursts: Vec<f64>,
@@ -53,7 +53,7 @@ struct Follower<A: EngineFamily> {
     rebuilds: usize,
 }
 
-impl<A: EngineFamily> Follower<A> {
+impl<A: Addr> Follower<A> {
     /// Brings the engine up to date; the seconds that its patch took. A patch that asks for a build
     /// counts, the build does not: it has its own column.
     fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<f64, Failure> {
@@ -62,7 +62,9 @@ impl<A: EngineFamily> Follower<A> {
         let time = started.elapsed().as_secs_f64();
         if patched == Patched::Rebuild {
             self.rebuilds += 1;
-            let entry = fibula_engines::find::<A>(self.built.name).expect("it was built before");
+            let entry = fibula_baselines::registry()
+                .find::<A>(self.built.name)
+                .expect("it was built before");
             self.built.engine = entry.build(routes, self.built.isa)?;
         }
         Ok(time)
@@ -70,13 +72,13 @@ impl<A: EngineFamily> Follower<A> {
 }
 
 /// Measures bursts of this many changes. The engines are left as the last change has made them.
-pub struct Updates<A: EngineFamily> {
+pub struct Updates<A: Addr> {
     routes: Routes<A>,
     churn: RouteChurn<A>,
     built: Vec<Built<A>>,
 }
 
-impl<A: EngineFamily> Updates<A> {
+impl<A: Addr> Updates<A> {
     /// Of the engines that can be patched, over this table.
     pub fn new(routes: &Routes<A>, built: Vec<Built<A>>, seed: u64) -> Result<Self, Failure> {
         let mut this =

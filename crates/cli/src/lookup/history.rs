@@ -1,6 +1,6 @@
 //! `fibula lookup --history`: the matches of addresses over time, from a file of several dates.
 
-use fibula_fib::{DatedFib, EngineChoice, FibOptions};
+use fibula_fib::{DatedFib, EngineChoice};
 use fibula_rib::DatedSnapshot;
 
 use super::print::Printer;
@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 
 /// The lookup for a few addresses. It needs no engine.
 fn open(args: &Args) -> Result<DatedFib, Failure> {
-    let options = FibOptions::default().engines([EngineChoice::Search]).loading(args.read.load);
+    let options = crate::engines::options([EngineChoice::Search]).loading(args.read.load);
     match &*Source::parse_list(&args.table)? {
         [(_, Source::Snapshot(path))] if DatedSnapshot::is_one(path) => {
             Ok(DatedFib::open_with(path, &options)?)

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use fibula_core::AnyPrefix;
-use fibula_fib::{EngineChoice, Fib, FibOptions, Match, aggregate};
+use fibula_fib::{EngineChoice, Fib, Match, aggregate};
 
 use self::lines::Lines;
 use self::print::Printer;
@@ -138,7 +138,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 
 /// Opens the table. Finding routes needs no engine.
 fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
-    let options = FibOptions::default().engines([EngineChoice::Search]);
+    let options = crate::engines::options([EngineChoice::Search]);
     let is_input =
         |table: &String| table.split(',').any(|name| name == "-" || name.ends_with("=-"));
     if reads_lines && args.table.iter().chain(&args.layer).any(is_input) {

@@ -18,7 +18,6 @@ use clap::Args as ClapArgs;
 use core_affinity::CoreId;
 use fibula_core::{Addr, Family, PerFamily, Prefix};
 use fibula_feeds::{Checkpoints, Clock, FeedError, LiveFeed, Speed, SystemClock};
-use fibula_fib::FibOptions;
 use fibula_rib::{Audit, FeedMark, Live, LiveOptions, Pacing, Preference, Rib};
 use fibula_testkit::traffic::{self, Traffic};
 
@@ -356,7 +355,7 @@ fn start_live(args: &Args, rib: Rib) -> Result<Live, Failure> {
     let ms = Duration::from_millis;
     let pacing = Pacing { bucket: ms(args.bucket), late: ms(args.late), ..Pacing::default() };
     let options = LiveOptions { pacing, audit: args.audit, ..LiveOptions::default() };
-    let engines = FibOptions::default().engines(args.engine.iter().map(String::as_str));
+    let engines = crate::engines::options(args.engine.iter().map(String::as_str));
     Ok(Live::start(rib, &[0], engines, options, note)?)
 }
 

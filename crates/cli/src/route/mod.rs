@@ -12,7 +12,7 @@ use std::time::Duration;
 use fibula_daemon::config::RouteConfig;
 use fibula_daemon::route::{RouteEnd, next_hops, read_rules};
 use fibula_daemon::{Route, RouteOptions, systemd};
-use fibula_fib::{Fib, FibOptions};
+use fibula_fib::{EngineChoice, Fib};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
@@ -32,7 +32,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     // Without rules there is nothing to read again.
     let signals = signals::listen(config.router.rules.is_some())?;
     let table = table(args, &config)?;
-    let mut options = RouteOptions::new(config);
+    let mut options =
+        RouteOptions::new(config).tables(crate::engines::options([EngineChoice::Auto]));
     if let Some(table) = table {
         options = options.by_table(table);
     }
@@ -58,7 +59,7 @@ fn table(args: &Args, config: &RouteConfig) -> Result<Option<Fib>, Failure> {
         return Ok(None);
     }
     let names = config.feeds.tables.engine.iter().map(String::as_str);
-    let options = FibOptions::default().engines(names);
+    let options = crate::engines::options(names);
     let sources = Source::parse_list(&config.router.table)?;
     table::open(&sources, &args.read, &options).map(Some)
 }

@@ -14,6 +14,7 @@ use fibula_daemon::config::{
     Bgp, Checkpoint, ConfigError, Mrt, Neighbour, Problem, Ris, ServeConfig, Stream, Time,
 };
 use fibula_daemon::{Serve, ServeEnd, ServeOptions, systemd};
+use fibula_fib::EngineChoice;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
@@ -147,7 +148,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     args.flags.begin_log();
     let signals = signals::listen(true)?;
     let again = args.clone();
-    let options = ServeOptions::new(config).rereading(move || again.config());
+    let tables = crate::engines::options([EngineChoice::Auto]);
+    let options = ServeOptions::new(config).tables(tables).rereading(move || again.config());
     let serve = Serve::start(options)?;
     signals.notify(serve.handle())?;
     systemd::ready();

@@ -1,22 +1,21 @@
-//! Code that two or more engines share: elementary intervals as sorted search keys with answers, hash tables of prefixes,
-//! bits of addresses, lookups one after the other, work on several threads, and loading of stored tables.
+//! Code that two or more engines share: elementary intervals as sorted search keys with answers, lookups one after the
+//! other, work on several threads, and loading of stored tables.
+//!
+//! What is public is for engines in other crates whose tables hold the same codes, such as those of `fibula-baselines`.
 
-mod bits;
-mod hashed;
+mod each;
 mod intervals;
 mod key;
 mod long;
-mod search;
 mod stored;
 mod threads;
 mod values;
 
-pub(crate) use bits::bits;
-pub(crate) use hashed::{Hashed, Item, Part, parts};
+pub use each::each;
 pub(crate) use intervals::Intervals;
 pub use key::{SearchAddr, SearchKey};
 pub(crate) use long::{Long, LongBuilder};
-pub(crate) use search::{Search, each, many, one};
-pub(crate) use stored::{optional_table, table};
+pub use stored::{optional_table, table};
 pub(crate) use threads::on_threads;
-pub(crate) use values::{Answer, Value, Values, hop};
+pub(crate) use values::Value;
+pub use values::{Answer, Values, hop};

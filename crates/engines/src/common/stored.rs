@@ -3,15 +3,18 @@ use fibula_core::{LoadError, TableSource};
 use fibula_simd::Table;
 
 /// The stored table of this name, to be used in place.
-pub(crate) fn table<T: Pod>(
-    tables: &dyn TableSource,
-    name: &'static str,
-) -> Result<Table<T>, LoadError> {
+///
+/// # Errors
+/// If it is missing, not aligned, or not of whole elements.
+pub fn table<T: Pod>(tables: &dyn TableSource, name: &'static str) -> Result<Table<T>, LoadError> {
     optional_table(tables, name)?.ok_or_else(|| LoadError::new(name, "is missing"))
 }
 
 /// The stored table of this name, if there is one.
-pub(crate) fn optional_table<T: Pod>(
+///
+/// # Errors
+/// If it is not aligned, or not of whole elements.
+pub fn optional_table<T: Pod>(
     tables: &dyn TableSource,
     name: &'static str,
 ) -> Result<Option<Table<T>>, LoadError> {

@@ -7,15 +7,19 @@ use super::{optional_table, table};
 const NARROW: &str = "values16";
 const WIDE: &str = "values32";
 
-/// The codes of the intervals (see [`Intervals`](super::Intervals)): 16 bits each if all hops and blocks
-/// fit, to save half the memory, else 32.
-pub(crate) enum Values {
+/// Codes of answers, one for each interval or leaf: 16 bits each if all hops and blocks fit, to save half the memory,
+/// else 32. Code 0 is no route, code *n* is hop *n* - 1; blocks of long routes, if there are any, count down from the
+/// largest code.
+pub enum Values {
+    /// Codes of 16 bits.
     Narrow(Table<u16>),
+    /// Codes of 32 bits.
     Wide(Table<u32>),
 }
 
 impl Values {
-    pub(crate) fn new(codes: &[u32], hop_count: u32, blocks: usize) -> Self {
+    /// Stores the codes, of so many hops and blocks, in the smaller width that has all of them.
+    pub fn new(codes: &[u32], hop_count: u32, blocks: usize) -> Self {
         if hop_count as usize + blocks <= u16::MAX as usize {
             // Truncation to 16 bits leaves hops unchanged, and blocks still count down from the largest
             // code.
@@ -29,7 +33,8 @@ impl Values {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Number of codes.
+    pub fn len(&self) -> usize {
         match self {
             Self::Narrow(codes) => codes.len(),
             Self::Wide(codes) => codes.len(),
@@ -77,7 +82,7 @@ impl Values {
 
     /// The answer of interval `index`.
     #[inline]
-    pub(crate) fn get(&self, index: usize, blocks: usize) -> Answer {
+    pub fn get(&self, index: usize, blocks: usize) -> Answer {
         match self {
             Self::Narrow(codes) => answer(codes[index], blocks),
             Self::Wide(codes) => answer(codes[index], blocks),
@@ -86,14 +91,15 @@ impl Values {
 
     /// The hop of entry `index`, in tables without blocks.
     #[inline]
-    pub(crate) fn hop(&self, index: usize) -> Hop {
+    pub fn hop(&self, index: usize) -> Hop {
         match self {
             Self::Narrow(codes) => hop(codes[index].into()),
             Self::Wide(codes) => hop(codes[index]),
         }
     }
 
-    pub(crate) fn table_ref(&self) -> TableRef<'_> {
+    /// The codes as they are stored.
+    pub fn table_ref(&self) -> TableRef<'_> {
         match self {
             Self::Narrow(codes) => TableRef { name: NARROW, bytes: codes.as_bytes() },
             Self::Wide(codes) => TableRef { name: WIDE, bytes: codes.as_bytes() },
@@ -101,7 +107,10 @@ impl Values {
     }
 
     /// The stored codes, each of which names a hop below `hop_count`, none, or one of the blocks.
-    pub(crate) fn load(
+    ///
+    /// # Errors
+    /// If the table is missing or names another hop.
+    pub fn load(
         tables: &dyn TableSource,
         hop_count: u32,
         blocks: usize,
@@ -132,9 +141,10 @@ impl Values {
 
 /// A decoded code of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum Answer {
+    /// A hop, or none.
     Hop(Hop),
-    /// The answer depends on the low bits, in this block of [`Long`](super::Long).
+    /// The answer depends on the low bits, in this block of long routes.
     Block(usize),
 }
 
@@ -162,6 +172,6 @@ pub(crate) fn answer<V: Value>(code: V, blocks: usize) -> Answer {
 
 /// The hop of a code that is not a block's.
 #[inline(always)]
-pub(crate) fn hop(code: u32) -> Hop {
+pub fn hop(code: u32) -> Hop {
     Hop::from_bits(code.wrapping_sub(1))
 }

@@ -1,8 +1,8 @@
 //! Dense tables of both families, and every kind of open table over the same routes.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
-use fibula_core::{Attributes, Change, PerFamily, Route, Routes, Update, Value};
-use fibula_engines::{EngineFamily, Isa};
+use fibula_core::{Addr, Attributes, Change, PerFamily, Route, Routes, Update, Value};
+use fibula_engines::Isa;
 use fibula_fib::{Fib, FibFamily, FibOptions};
 use fibula_rib::{Columns, Live, LiveOptions, Maker, Makers, Rib, Table};
 use fibula_testkit::tables;
@@ -47,9 +47,11 @@ impl Kinds {
 
 /// A live table that took in the routes, each with its hop as the value.
 pub fn live(table: &Table) -> Live {
-    fn makers<A: EngineFamily>() -> Vec<Maker<A>> {
-        let entry = fibula_engines::find::<A>("planb").unwrap();
-        vec![Maker::new(entry.name, |routes: &Routes<A>| Ok(entry.build(routes, Isa::detect())?))]
+    fn makers<A: Addr>() -> Vec<Maker<A>> {
+        let entry = fibula_engines::Registry::product().find::<A>("planb").unwrap().clone();
+        vec![Maker::new(entry.name, move |routes: &Routes<A>| {
+            Ok(entry.build(routes, Isa::detect())?)
+        })]
     }
     fn feed<A: FibFamily>(live: &Live, routes: &Routes<A>) {
         for Route { prefix, hop } in routes.iter() {

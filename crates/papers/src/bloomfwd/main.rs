@@ -10,9 +10,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use core_affinity::CoreId;
-use fibula_core::{Family, Routes};
-use fibula_engines::EngineFamily;
-use fibula_engines::bloomfwd::Address;
+use fibula_core::{Addr, Family, Routes};
+
+use fibula_baselines::bloomfwd::Address;
 use fibula_filter::Parameters;
 use fibula_measure::TrafficInput;
 use fibula_papers::out;
@@ -270,7 +270,7 @@ impl Experiment<'_> {
         }
     }
 
-    fn figure<A: EngineFamily + Pod + Address>(
+    fn figure<A: Addr + Pod + Address>(
         &mut self,
         table: &str,
         routes: &Routes<A>,
@@ -312,7 +312,7 @@ impl Experiment<'_> {
     }
 
     /// Figure 2. Speedups are those over the same engine's one thread.
-    fn threads<A: EngineFamily>(&mut self, table: &str, routes: &Routes<A>) -> Result<(), Failure> {
+    fn threads<A: Addr>(&mut self, table: &str, routes: &Routes<A>) -> Result<(), Failure> {
         let cores = self.cores.len().max(1) as u32;
         let mut counts = match &self.args.threads[..] {
             [] => (0..).map(|i| 1 << i).take_while(|&n| n <= cores).collect(),
@@ -346,7 +346,7 @@ impl Experiment<'_> {
     }
 
     /// Figures 3 and 4: engines over one table, by traffic.
-    fn traffic<A: EngineFamily>(
+    fn traffic<A: Addr>(
         &mut self,
         table: &str,
         routes: &Routes<A>,
@@ -367,7 +367,7 @@ impl Experiment<'_> {
     }
 
     /// Figure 5.
-    fn sizes<A: EngineFamily>(&mut self, table: &str, routes: &Routes<A>) -> Result<(), Failure> {
+    fn sizes<A: Addr>(&mut self, table: &str, routes: &Routes<A>) -> Result<(), Failure> {
         let mut all = Vec::new();
         for parts in PARTS {
             let routes = part(routes, parts, self.args.seed);
@@ -384,7 +384,7 @@ impl Experiment<'_> {
     }
 
     /// The other figures: uniformly random addresses, one table.
-    fn random<A: EngineFamily>(
+    fn random<A: Addr>(
         &mut self,
         table: &str,
         routes: &Routes<A>,

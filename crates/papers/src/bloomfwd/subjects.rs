@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use fibula_baselines::bloomfwd::dpcpe::Expansion;
+use fibula_baselines::bloomfwd::{Address, Bloomfwd, Config, Hashes, Levels};
 use fibula_core::{Addr, BuildError, Engine, Routes};
-use fibula_engines::bloomfwd::dpcpe::Expansion;
-use fibula_engines::bloomfwd::{Address, Bloomfwd, Config, Hashes, Levels};
-use fibula_engines::{EngineFamily, find};
+
 use fibula_filter::{Hash, Parameters};
 use fibula_simd::Isa;
 use fibula_testkit::Rng;
@@ -24,7 +24,7 @@ const EXPANSION_MAX: u64 = 1000;
 
 /// The subjects of figure 1. A key has as many positions as make the filter smallest, as in the paper, and
 /// then one, which ours has, where that is not the same.
-pub fn hashes<A: EngineFamily + Address>(routes: &Routes<A>) -> Result<Vec<Subject<A>>, Failure> {
+pub fn hashes<A: Addr + Address>(routes: &Routes<A>) -> Result<Vec<Subject<A>>, Failure> {
     let pairs = HASHES.into_iter().flat_map(|filter| HASHES.map(|table| Hashes { filter, table }));
     let rates = RATES.map(|rate| (rate, None)).into_iter();
     let rates = rates.chain(RATES.into_iter().filter(|rate| *rate < 0.5).map(|r| (r, Some(1))));
@@ -53,7 +53,7 @@ pub fn hashes<A: EngineFamily + Address>(routes: &Routes<A>) -> Result<Vec<Subje
 }
 
 /// The subjects of figures 7 and 8, with what the paper's table 4 says of them, and the rivals.
-pub fn levels<A: EngineFamily + Address>(
+pub fn levels<A: Addr + Address>(
     routes: &Routes<A>,
     rivals: &[&str],
 ) -> Result<Vec<Subject<A>>, Failure> {
@@ -87,12 +87,10 @@ pub fn levels<A: EngineFamily + Address>(
 }
 
 /// The engines of these names.
-pub fn named<A: EngineFamily>(
-    routes: &Routes<A>,
-    names: &[&str],
-) -> Result<Vec<Subject<A>>, Failure> {
+pub fn named<A: Addr>(routes: &Routes<A>, names: &[&str]) -> Result<Vec<Subject<A>>, Failure> {
     let subject = |name: &&str| {
-        let entry = find::<A>(name).expect("the registry has the engine");
+        let entry =
+            fibula_baselines::registry().find::<A>(name).expect("the registry has the engine");
         let built = timed(|| entry.build(routes, Isa::detect()))?;
         Ok(Subject::new(vec![("engine", (*name).to_owned())], routes, built))
     };

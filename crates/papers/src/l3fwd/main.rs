@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use fibula_core::Family;
-use fibula_engines::{BoxedEngine, EngineFamily, find};
+use fibula_core::{Addr, Family};
+use fibula_engines::BoxedEngine;
 use fibula_measure::{median, rounded};
 use fibula_papers::out::{Csv, Failure, note, table};
 use fibula_router::pipeline::ThreadLayout;
@@ -115,7 +115,7 @@ fn main() -> ExitCode {
 }
 
 /// What is between the devices.
-enum Case<'a, A: EngineFamily + Sides> {
+enum Case<'a, A: Addr + Sides> {
     /// fibula's pipeline.
     Ours(Subject<'a, A>),
     /// The loop in C.
@@ -124,7 +124,7 @@ enum Case<'a, A: EngineFamily + Sides> {
     Example(&'a Table),
 }
 
-fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> Result<(), Failure> {
+fn measure<A: Addr + Sides>(args: &Args, usual: &str, engine: &str) -> Result<(), Failure> {
     if !(0.001..=3600.0).contains(&args.seconds) {
         return Err(format!("--seconds {}: 0.001 to 3600 are possible", args.seconds).into());
     }
@@ -137,7 +137,9 @@ fn measure<A: EngineFamily + Sides>(args: &Args, usual: &str, engine: &str) -> R
         return Err(format!("{}: no IP{} routes", source.0, A::FAMILY).into());
     }
     let name = args.engine.as_deref().unwrap_or(engine);
-    let entry = find::<A>(name).ok_or_else(|| format!("no engine {name} for IP{}", A::FAMILY))?;
+    let entry = fibula_baselines::registry()
+        .find::<A>(name)
+        .ok_or_else(|| format!("no engine {name} for IP{}", A::FAMILY))?;
     let engine: BoxedEngine<A> = entry.build(routes, Isa::detect())?;
     let bench = Bench::<A>::new(routes, (args.flows as usize, FRAME), 1, args.burst.into())?;
     note(format_args!("l3fwd: {} routes, {} flows; DPDK's tables", routes.len(), bench.flows()));

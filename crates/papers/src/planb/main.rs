@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use fibula_core::{Addr, Family};
-use fibula_engines::{BoxedEngine, EngineFamily, find};
+use fibula_engines::BoxedEngine;
 use fibula_measure::{median, rounded};
 use fibula_papers::out::{Csv, Failure, note, table};
 use fibula_simd::Isa;
@@ -181,7 +181,7 @@ struct Case<'a, A: Addr> {
 }
 
 /// Measures a table. Whether an engine was wrong.
-fn measure<A: EngineFamily + Sides>(
+fn measure<A: Addr + Sides>(
     args: &Args,
     source: &(String, Source),
     usual: &[&str],
@@ -196,8 +196,9 @@ fn measure<A: EngineFamily + Sides>(
     let names = if args.engines.is_empty() { &usual } else { &args.engines };
     let mut engines: Vec<(&str, BoxedEngine<A>)> = Vec::new();
     for name in names {
-        let entry =
-            find::<A>(name).ok_or_else(|| format!("no engine {name} for IP{}", A::FAMILY))?;
+        let entry = fibula_baselines::registry()
+            .find::<A>(name)
+            .ok_or_else(|| format!("no engine {name} for IP{}", A::FAMILY))?;
         match entry.build(routes, Isa::detect()) {
             Ok(engine) => engines.push((name, engine)),
             Err(error) => note(format_args!("{name} does not take {}: {error}", source.0)),

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fibula_core::{Hop, Lookup, Routes};
-use fibula_engines::find;
+
 use fibula_router::forward::Side;
 use fibula_router::port::xdp::{FastPath, Trial};
 use fibula_router::{Paths, View};
@@ -109,8 +109,14 @@ fn engines_without_a_program_are_left_out() {
     bench.check("with", &v4, &v6);
     assert_eq!(bench.fast.families(), (true, true));
     let groups: Vec<u32> = (0..1000).collect();
-    let (other, engine6) =
-        (find::<u32>("radix").unwrap().build(&v4, Isa::detect()).unwrap(), engine(&v6));
+    let (other, engine6) = (
+        fibula_engines::Registry::product()
+            .find::<u32>("radix")
+            .unwrap()
+            .build(&v4, Isa::detect())
+            .unwrap(),
+        engine(&v6),
+    );
     let view = View {
         v4: Side { engine: &*other, groups: &groups },
         v6: Side { engine: &*engine6, groups: &groups },

@@ -8,7 +8,7 @@ mod publisher;
 use std::io;
 
 use fibula_core::{Addr, Routes};
-use fibula_engines::{EngineFamily, find};
+
 use fibula_router::port::xdp::{FastPath, Stamp, check_built};
 use fibula_simd::Isa;
 
@@ -30,9 +30,13 @@ fn fast_path(ports: usize, seed: u64) -> Option<FastPath> {
 }
 
 /// The engine that has a program in the kernel.
-fn engine<A: EngineFamily + Addr>(routes: &Routes<A>) -> fibula_engines::BoxedEngine<A> {
+fn engine<A: Addr>(routes: &Routes<A>) -> fibula_engines::BoxedEngine<A> {
     let name = if A::BITS == 32 { "runmap" } else { "wideleaf" };
-    find::<A>(name).unwrap().build(routes, Isa::detect()).unwrap()
+    fibula_engines::Registry::product()
+        .find::<A>(name)
+        .unwrap()
+        .build(routes, Isa::detect())
+        .unwrap()
 }
 
 /// A stamp that differs in all its numbers from those with other numbers.

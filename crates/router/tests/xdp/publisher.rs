@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fibula_core::{Hop, Prefix, Routes};
-use fibula_engines::{BoxedEngine, find};
+use fibula_engines::BoxedEngine;
 use fibula_router::forward::Side;
 use fibula_router::port::xdp::{FastPath, Publisher, Stamp, Stamped, Trial};
 use fibula_router::{Paths, View};
@@ -58,7 +58,11 @@ fn v4(is_other: bool) -> BoxedEngine<u32> {
     let routes: Routes<u32> = [(Prefix::ALL, Hop::new(0))].into_iter().collect();
     match is_other {
         false => engine(&routes),
-        true => find::<u32>("radix").unwrap().build(&routes, Isa::detect()).unwrap(),
+        true => fibula_engines::Registry::product()
+            .find::<u32>("radix")
+            .unwrap()
+            .build(&routes, Isa::detect())
+            .unwrap(),
     }
 }
 

@@ -1,0 +1,191 @@
+//! **HBS**: a binary search over the lengths of prefixes, with a hash table for each length. The scheme is
+//! that of Waldvogel, Varghese, Turner, Plattner, *Scalable High Speed IP Routing Lookups*, SIGCOMM 1997;
+//! what *Heuristic Binary Search* (Shen et al., APNet 2021 and IEEE/ACM ToN) adds is built as PlanB's paper
+//! describes it. IPv4 and IPv6.
+//!
+//! # The scheme
+//!
+//! The lengths that routes have are the nodes of a binary search **tree**, and each has a **hash table** of
+//! the prefixes of that length. A lookup asks the root's table for the first bits of the address. If they
+//! are there, the answer has this length or a longer one, and the search goes right; if not, the answer is
+//! shorter, and the search goes left.
+//!
+//! For a longer route to be found, its first bits must be in the tables at which its search goes right:
+//! they are added as **markers**. A marker may lead to nothing, so each entry has the best answer of its
+//! own bits, computed in advance; the last one found is the answer, and the search never comes back.
+//!
+//! ```text
+//!   10.0.0.0/8    → A                   16            the tree of lengths
+//!   10.1.0.0/16   → B                  /  \
+//!   10.1.2.0/24   → C                 8    24
+//!   10.9.8.0/24   → D
+//!
+//!   table of /8    10        A
+//!   table of /16   10.1      B   origins 24..24       a route, and the marker of 10.1.2.0/24
+//!                  10.9      A   origins 24..24       a marker alone, with the answer of 10.0.0.0/8
+//!   table of /24   10.1.2    C
+//!                  10.9.8    D
+//!
+//!   lookup 10.9.7.1:  /16 has 10.9: A so far, go right; /24 has no 10.9.7: the answer is A
+//!   lookup 10.3.0.1:  /16 has no 10.3: go left; /8 has 10: A
+//! ```
+//!
+//! **The heuristic.** Each entry knows the *origins* of its marker: the shortest and the longest of the
+//! routes that need it. Only lengths between them can have an answer, so nodes outside are skipped
+//! without reading their tables, and a search ends where there are no origins: 10.1 in a table without 10.1.2.0/24 would
+//! end it. **The tree** is not balanced but has the lengths with many routes near its root.
+//!
+//! `hbs` has both; `hbs-basic` has neither: a balanced tree, searched to its end, as in Waldvogel's paper.
+//!
+//! # What was assumed
+//!
+//! The papers on HBS were not available. PlanB says that "pre-computed information about marker origins"
+//! prunes the tree: here that is a range of lengths for each entry, two bytes. It says that rotations
+//! adjust the tree to the distribution of lengths: here the tree is the one with the least mean depth over
+//! the routes, found by dynamic programming in each build, which rotations would approach. Hash tables have
+//! at least two slots for each key, and a key goes to the next free slot; Waldvogel's are perfect or nearly
+//! so. Neither paper interleaves lookups.
+//!
+//! # Invariants
+//!
+//! - A node's children come after it, so a search ends.
+//! - The tables follow each other and contain all slots. Hops are below the hop count, or none.
+//!
+//! # Limits and use
+//!
+//! 2^32 slots. The rival that PlanB's paper finds fastest; its rate depends on how many lengths a
+//! table has. Every change is a build.
+//!
+//! ```
+//! use fibula_core::{Engine, Hop, Lookup, Routes};
+//! use fibula_engines::hbs::{Config, Hbs};
+//!
+//! let routes: Routes<u32> = [
+//!     ("10.0.0.0/8".parse()?, Hop::new(0)),
+//!     ("10.1.0.0/16".parse()?, Hop::new(1)),
+//!     ("10.9.8.0/24".parse()?, Hop::new(3)),
+//! ]
+//! .into_iter()
+//! .collect();
+//! let engine = Hbs::build(&routes, &Config::default()).unwrap();
+//! assert_eq!(engine.lookup(0x0a09_0701), Hop::new(0));
+//! assert_eq!(engine.lookup(0x0a09_0801), Hop::new(3));
+//! # Ok::<(), fibula_core::PrefixError>(())
+//! ```
+
+mod build;
+mod load;
+mod lookup;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::marker::PhantomData;
+
+use fibula_core::{
+    Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
+    TableSource,
+};
+use fibula_simd::Table;
+
+use crate::common::Hashed;
+use fibula_engines::common::each;
+use tree::Node;
+
+const NAME: &str = "hbs";
+const SHAPE: &str = "shape";
+const TREE: &str = "tree";
+const SLOTS: &str = "slots";
+
+/// Parameters of [`Hbs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Whether origins prune the search and the tree suits the routes; otherwise it is Waldvogel's basic
+    /// scheme.
+    pub heuristic: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { heuristic: true }
+    }
+}
+
+/// The compiled tables; see the [module](self).
+pub struct Hbs<A: Addr> {
+    /// As it is stored: whether heuristic, the code of the route of length 0.
+    shape: [u32; 2],
+    tree: Table<Node>,
+    slots: Hashed,
+    family: PhantomData<A>,
+}
+
+impl<A: Addr> Hbs<A> {
+    fn is_heuristic(&self) -> bool {
+        self.shape[0] == 1
+    }
+
+    /// Number of lengths: nodes of the tree.
+    pub fn lengths(&self) -> usize {
+        self.tree.len()
+    }
+
+    /// Routes and markers in the tables.
+    pub fn entries(&self) -> usize {
+        self.slots.used::<A>()
+    }
+
+    /// The tables that a lookup asks.
+    pub fn probes(&self, addr: A) -> u32 {
+        let mut probes = 0;
+        lookup::lookup(self, addr, || probes += 1, || {});
+        probes
+    }
+
+    /// The memory accesses of a lookup: slots of tables.
+    pub fn steps(&self, addr: A) -> u32 {
+        let mut steps = 0;
+        lookup::lookup(self, addr, || {}, || steps += 1);
+        steps
+    }
+}
+
+impl<A: Addr> Lookup<A> for Hbs<A> {
+    fn lookup(&self, addr: A) -> Hop {
+        lookup::lookup(self, addr, || {}, || {})
+    }
+
+    /// One after the other, as in the papers.
+    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
+        each(addrs, hops, |addr| lookup::lookup(self, addr, || {}, || {}));
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::of_tables(&self.tables())
+    }
+}
+
+impl<A: Addr> Engine<A> for Hbs<A> {
+    const NAME: &'static str = NAME;
+    type Config = Config;
+
+    fn build(routes: &Routes<A>, config: &Config) -> Result<Self, BuildError> {
+        build::build(routes, *config)
+    }
+}
+
+impl<A: Addr> Follow<A> for Hbs<A> {}
+
+impl<A: Addr> Persist<A> for Hbs<A> {
+    fn tables(&self) -> Vec<TableRef<'_>> {
+        vec![
+            TableRef { name: SHAPE, bytes: bytemuck::bytes_of(&self.shape) },
+            TableRef { name: TREE, bytes: self.tree.as_bytes() },
+            TableRef { name: SLOTS, bytes: self.slots.words.as_bytes() },
+        ]
+    }
+
+    fn load(tables: &dyn TableSource, hop_count: u32, config: &Config) -> Result<Self, LoadError> {
+        load::load(tables, hop_count, *config)
+    }
+}
