@@ -41,6 +41,11 @@ impl Values {
         }
     }
 
+    /// Whether there are no codes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The code of entry `index`.
     #[inline]
     pub(crate) fn code(&self, index: usize) -> u32 {

@@ -94,7 +94,7 @@ pub fn endpoint(options: KernelOptions) -> Endpoint {
         let options = KernelOptions { peer, ..options.clone() };
         Box::new(KernelProtocol::new(options, Arc::clone(&overruns)).with_events(who.events))
     };
-    Endpoint::StreamDevice {
+    Endpoint::Device {
         what: "rtnetlink".to_owned(),
         open: Box::new(open),
         speaker: ProtocolFactory { settings, protocol: Arc::new(protocol) },

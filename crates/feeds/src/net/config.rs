@@ -75,8 +75,8 @@ impl Hub {
                 to_open(Via::Connect(address, retry), &speaker)
             }
             Endpoint::Path { path, speaker } => to_open(Via::Path(path), &speaker),
-            Endpoint::StreamDevice { open, speaker, retry, .. } => {
-                to_open(Via::StreamDevice(open, retry), &speaker)
+            Endpoint::Device { open, speaker, retry, .. } => {
+                to_open(Via::Device(open, retry), &speaker)
             }
         };
         Ok(Made { name, identity, shown, key, thing })

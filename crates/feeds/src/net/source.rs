@@ -50,7 +50,7 @@ pub enum Endpoint {
         speaker: ProtocolFactory,
     },
     /// Reads something that is opened by a function: the kernel's routing socket.
-    StreamDevice {
+    Device {
         /// A description, for display.
         what: String,
         /// Opens it.
@@ -161,7 +161,7 @@ impl FeedSource {
             Endpoint::Listen(_) => ("listen", ""),
             Endpoint::Connect { speaker, .. } => ("connect", &*speaker.settings),
             Endpoint::Path { speaker, .. } => ("path", &*speaker.settings),
-            Endpoint::StreamDevice { speaker, .. } => ("device", &*speaker.settings),
+            Endpoint::Device { speaker, .. } => ("device", &*speaker.settings),
             Endpoint::Folder(folder) => ("folder", &*folder.settings),
         };
         let place = self.endpoint.text();
@@ -189,7 +189,7 @@ impl Endpoint {
             Self::Path { path, .. } | Self::Folder(Folder { path, .. }) => {
                 path.display().to_string()
             }
-            Self::StreamDevice { what, .. } => what.clone(),
+            Self::Device { what, .. } => what.clone(),
         }
     }
 }

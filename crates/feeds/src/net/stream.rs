@@ -55,7 +55,7 @@ pub(super) enum Stream {
     Pipe(File),
     /// A file, which is always readable and cannot be polled.
     File(File),
-    StreamDevice(Box<dyn StreamDevice>),
+    Device(Box<dyn StreamDevice>),
 }
 
 /// A silent connection is probed after this time, and closed a minute after its last data.
@@ -136,7 +136,7 @@ impl Stream {
                 }
             }
             Self::File(_) => Ok(()),
-            Self::StreamDevice(device) => {
+            Self::Device(device) => {
                 registry.register(&mut SourceFd(&device.as_fd().as_raw_fd()), token, BOTH)
             }
         }
@@ -150,7 +150,7 @@ impl Stream {
                 registry.deregister(&mut SourceFd(&file.as_raw_fd()))
             }
             Self::File(_) => Ok(()),
-            Self::StreamDevice(device) => {
+            Self::Device(device) => {
                 registry.deregister(&mut SourceFd(&device.as_fd().as_raw_fd()))
             }
         };
@@ -161,7 +161,7 @@ impl Stream {
         let read = match self {
             Self::Tcp(stream) => stream.read(into),
             Self::Fifo(file) | Self::Pipe(file) | Self::File(file) => file.read(into),
-            Self::StreamDevice(device) => return device.read(into),
+            Self::Device(device) => return device.read(into),
         };
         Ok(match read? {
             0 => Got::End,
@@ -175,7 +175,7 @@ impl Stream {
             Self::Tcp(stream) => stream.write(bytes),
             // Nobody reads these.
             Self::Fifo(_) | Self::Pipe(_) | Self::File(_) => Ok(bytes.len()),
-            Self::StreamDevice(device) => device.write(bytes),
+            Self::Device(device) => device.write(bytes),
         }
     }
 

@@ -132,7 +132,7 @@ fn a_device_that_loses_something_says_everything_again() {
         opened.push(Some(there));
         Ok(Box::new(Fragile(here)))
     };
-    let endpoint = Endpoint::StreamDevice {
+    let endpoint = Endpoint::Device {
         what: "routing socket".to_owned(),
         open: Box::new(open),
         speaker: speaker(options()),

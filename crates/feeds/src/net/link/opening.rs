@@ -19,7 +19,7 @@ pub(in crate::net) enum Via {
     Accepted,
     Connect(SocketAddr, Retry),
     Path(PathBuf),
-    StreamDevice(Box<dyn Fn() -> io::Result<Box<dyn StreamDevice>> + Send>, Retry),
+    Device(Box<dyn Fn() -> io::Result<Box<dyn StreamDevice>> + Send>, Retry),
 }
 
 /// Connections that lasted so long were none that failed.
@@ -40,7 +40,7 @@ impl Link {
                 true => Line::Quiet(stream),
                 false => Line::Open(stream),
             }),
-            Via::StreamDevice(open, _) => open().map(Stream::StreamDevice).map(Line::Open),
+            Via::Device(open, _) => open().map(Stream::Device).map(Line::Open),
         };
         let registered = opened.and_then(|mut line| {
             if let Line::Opening(stream) | Line::Quiet(stream) | Line::Open(stream) = &mut line {
@@ -68,7 +68,7 @@ impl Link {
     pub(super) fn retry(&mut self) -> Option<Duration> {
         let retry = match &self.via {
             Via::Accepted => return None,
-            Via::Connect(_, retry) | Via::StreamDevice(_, retry) => *retry,
+            Via::Connect(_, retry) | Via::Device(_, retry) => *retry,
             Via::Path(_) => Retry::default(),
         };
         let wait = match self.wait {
@@ -87,7 +87,7 @@ impl Link {
         let why = match &self.via {
             Via::Connect(address, _) => format!("cannot connect to {address}: {error}"),
             Via::Path(path) => format!("cannot open {}: {error}", path.display()),
-            Via::StreamDevice(..) => format!("cannot open {}: {error}", self.shown.endpoint),
+            Via::Device(..) => format!("cannot open {}: {error}", self.shown.endpoint),
             Via::Accepted => format!("cannot use the connection: {error}"),
         };
         self.trouble = Some(why.clone());
