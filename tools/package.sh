@@ -1,0 +1,53 @@
+# What is published beside the wheels: the C library and the crates.
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # target is lib.sh's
+
+# c PREFIX: a shared library with the name that programs look for, a static one, the header, and a file for pkg-config.
+c() {
+    [ "$(uname)" = Linux ] || die "this installs the C library on Linux only; elsewhere: cargo build --profile dist -p fibula-c"
+    [ -n "${1:-}" ] || die "say where to: ./dev c /usr/local"
+    local prefix version major build=(cargo rustc --profile dist -p fibula-c --lib --quiet)
+    version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
+    major=${version%%.*}
+    say "building the C library"
+    "${build[@]}" --crate-type staticlib
+    "${build[@]}" --crate-type cdylib -- -C "link-arg=-Wl,-soname,libfibula.so.$major"
+    mkdir -p "$1/lib/pkgconfig" "$1/include"
+    prefix=$(cd "$1" && pwd)
+    install -m 644 bindings/c/include/fibula.h "$prefix/include/"
+    install -m 644 "$target/dist/libfibula_c.a" "$prefix/lib/libfibula.a"
+    install -m 755 "$target/dist/libfibula_c.so" "$prefix/lib/libfibula.so.$version"
+    ln -sf "libfibula.so.$version" "$prefix/lib/libfibula.so.$major"
+    ln -sf "libfibula.so.$major" "$prefix/lib/libfibula.so"
+    cat >"$prefix/lib/pkgconfig/fibula.pc" <<PC
+prefix=$prefix
+Name: fibula
+Description: IP longest-prefix match
+Version: $version
+Cflags: -I\${prefix}/include
+Libs: -L\${prefix}/lib -lfibula
+Libs.private: -lpthread -ldl -lm
+PC
+    say "the C library is in $prefix: cc \$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs fibula) program.c"
+}
+
+# package: the crates as crates.io would get them, in target/package. Nothing is compiled or sent; --verify compiles them,
+# from these files alone.
+package() {
+    local crate name files verify=(--no-verify)
+    [ "${1:-}" != --verify ] || verify=()
+    rm -f "$target"/package/*.crate
+    # What is not published is not packaged either.
+    for file in $(git grep -l '^publish = false' -- '*Cargo.toml'); do
+        verify+=(--exclude "$(sed -n 's/^name = "\(.*\)"/\1/p' "$file" | head -1)")
+    done
+    step "crates"; cargo package --workspace --quiet "${verify[@]}"
+    for crate in "$target"/package/*.crate; do
+        name=$(basename "$crate" .crate)
+        files=$(tar -tzf "$crate")
+        for file in README.md LICENSE-MIT LICENSE-APACHE; do
+            grep -qx "$name/$file" <<<"$files" || die "$name lacks $file"
+        done
+        printf '%8s  %s\n' "$(wc -c <"$crate")" "$name"
+    done
+}

@@ -1,0 +1,62 @@
+# Every check and every test, as CI runs them.
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # target is lib.sh's
+
+# All that `test` compiles is of one profile (dev), and has the features that the workspace and its tests have together:
+# naming single packages would compile most dependencies again, with fewer features. So it is always --workspace, and
+# each crate's integration tests are one binary that is called as the crate.
+all=(--workspace --lib --bin fibula --bin bloomfwd --bin hpbf --bin planb --tests)
+
+# What finds the instruction set by itself; the suites that force each one, and long tests that execute no kernel or hardly any, are left out.
+scalar=(--workspace --lib --test annotate --test engines -- --skip conformance:: --skip answers:: --skip persistence:: --skip real_tables::
+    --skip exhaustive:: --skip ::configs_ --skip ::shapes_ --skip ::widths --skip embedded:: --skip ::the_largest_
+    --skip overlap:: --skip snapshot:: --skip damaged:: --skip model:: --skip fib::tests::)
+
+# run COMMAND...: with memory that is kept when it is freed, on huge pages. The engines' tests fill and free large tables thousands
+# of times, and without this a third of their time is the kernel's, which clears pages.
+run() {
+    MALLOC_TRIM_THRESHOLD_=1000000000 MALLOC_MMAP_THRESHOLD_=1000000000 GLIBC_TUNABLES=glibc.malloc.hugetlb=1 "$@"
+}
+
+run_tests() {
+    case ${1:-} in "" | --all) ;; --live) live_tests; return ;; *) die "test takes --all or --live, not $1" ;; esac
+    [ "$(uname)" = Darwin ] || packages strace=strace openssl=openssl
+    room
+    python_for "$target/python" >/dev/null
+    begin python_environment
+    lint
+    # With the server that the looking glass is tested on.
+    step "compiling all tests"; cargo build "${all[@]}" --example glass --quiet
+    end
+    # They start programs and wait for them: there is room for tests that compute.
+    begin test_programs
+    step "tests"; run cargo test "${all[@]}" --quiet
+    if dpdk_is_there; then
+        dpdk_tests
+    else
+        step "ports of DPDK: SKIPPED, libdpdk-dev, pkg-config and libclang are not installed (./dev dpdk installs them)"
+    fi
+    step "examples in the documentation"; cargo test --workspace --doc --quiet
+    step "tests without vector instructions"; FIBULA_ISA=scalar run cargo test --quiet "${scalar[@]}"
+    step "waiting for the programs, Miri and the documentation"; end
+    [ -z "${1:-}" ] || { every_width; portable; python_wheel --all; }
+    times
+    say "all checks passed"
+}
+
+# What is tested as its users run it, on what was compiled for the tests.
+test_programs() {
+    step "the Python package"; python_built_here
+    step "the demo, small"; profile=debug demo 20000 20000 auto scalar
+    if glass_browser >/dev/null; then
+        step "the looking glass"; glass
+    else
+        step "the looking glass: SKIPPED, no Chromium is installed (./dev glass installs it)"
+    fi
+    step "real daemons (BIRD, FRR, the kernel)"; live debug --if-possible
+    step "the router between real kernels"; router debug --if-possible
+    miri # takes one core, and what it compiles has a folder of its own
+    # Examples are named for the features of the tests.
+    step "documentation"; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --lib --examples --quiet
+    times
+}
