@@ -237,6 +237,30 @@ fn walks_lead_somewhere() {
     assert!(steps > 70, "{steps} steps");
 }
 
+/// The table "Where do I...?" of ARCHITECTURE.md names files and folders by their paths: they are there.
+#[test]
+fn rows_of_where_do_i_lead_somewhere() {
+    const FOLDERS: &[&str] =
+        &["crates/", "bindings/", "bench/", "docs/", "fuzz/", "testdata/", "tools/"];
+    const OF_ONES_OWN: &[&str] = &["NAME", "CPU"];
+    let root = crates_dir().join("..");
+    let text = read(&root.join("ARCHITECTURE.md"));
+    let (_, rows) = text.split_once("## Where do I...?").expect("the chapter with the rows");
+    let mut paths = 0;
+    for row in rows.lines().filter(|line| line.starts_with('|')) {
+        for path in row.split('`').skip(1).step_by(2) {
+            if !FOLDERS.iter().any(|folder| path.starts_with(folder))
+                || OF_ONES_OWN.iter().any(|word| path.contains(word))
+            {
+                continue;
+            }
+            assert!(root.join(path).exists(), "{path}: not there, in the row {row}");
+            paths += 1;
+        }
+    }
+    assert!(paths > 70, "{paths} paths");
+}
+
 /// What cargo can run of a package: programs, examples and tests by name.
 fn targets(dir: &Path) -> [Vec<String>; 3] {
     let manifest = read(&dir.join("Cargo.toml"));
