@@ -150,9 +150,7 @@ impl Stream {
                 registry.deregister(&mut SourceFd(&file.as_raw_fd()))
             }
             Self::File(_) => Ok(()),
-            Self::Device(device) => {
-                registry.deregister(&mut SourceFd(&device.as_fd().as_raw_fd()))
-            }
+            Self::Device(device) => registry.deregister(&mut SourceFd(&device.as_fd().as_raw_fd())),
         };
     }
 
