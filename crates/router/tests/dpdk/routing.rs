@@ -9,7 +9,7 @@ use fibula_router::forward::View;
 use fibula_router::pipeline::{Attached, Cores, Routing, Stage, ThreadLayout, Views};
 use fibula_router::{Forwarder, Pipeline, PipelineOptions};
 
-use super::model::{Fate, Told, mend};
+use super::model::{ExpectedError, Fate, mend};
 use super::world::{World, mac, options};
 use super::*;
 
@@ -95,7 +95,7 @@ fn check(shape: ThreadLayout) {
                 Fate::Sent(to, sent) => expected[usize::from(to)].extend(sent),
                 Fate::Host | Fate::Dropped => {}
             }
-            if let Told::Error(to, error) = answer.error {
+            if let ExpectedError::Error(to, error) = answer.error {
                 expected[usize::from(to)].push(error);
             }
             true
