@@ -7,7 +7,7 @@
 //! the actual one is never larger.
 //!
 //! ```
-//! use fibula_engines::bloomfwd::dpcpe::Expansion;
+//! use fibula_baselines::bloomfwd::dpcpe::Expansion;
 //! use fibula_core::{Hop, Routes};
 //!
 //! let routes: Routes<u128> = [

@@ -75,7 +75,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
-//! use fibula_engines::bloomfwd::{Bloomfwd, Config};
+//! use fibula_baselines::bloomfwd::{Bloomfwd, Config};
 //!
 //! let routes: Routes<u32> = [
 //!     ("10.0.0.0/8".parse()?, Hop::new(0)),
@@ -120,7 +120,7 @@ const FILTERS: &str = "filters";
 /// Parameters of [`Bloomfwd`]. The default is what is fastest.
 ///
 /// ```
-/// use fibula_engines::bloomfwd::{Config, Hashes, Levels};
+/// use fibula_baselines::bloomfwd::{Config, Hashes, Levels};
 /// use fibula_filter::Hash;
 ///
 /// // One bar of the paper's figure 1: Murmur in the filters, H2 in the tables, 10 %.

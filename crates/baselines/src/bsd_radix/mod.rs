@@ -61,7 +61,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
-//! use fibula_engines::bsd_radix::BsdRadix;
+//! use fibula_baselines::bsd_radix::BsdRadix;
 //!
 //! let routes: Routes<u32> = [
 //!     ("10.0.0.0/8".parse()?, Hop::new(0)),

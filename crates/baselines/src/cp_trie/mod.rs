@@ -51,7 +51,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
-//! use fibula_engines::cp_trie::{Config, CpTrie};
+//! use fibula_baselines::cp_trie::{Config, CpTrie};
 //!
 //! let routes: Routes<u32> = [
 //!     ("10.0.0.0/15".parse()?, Hop::new(0)),

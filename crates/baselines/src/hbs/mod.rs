@@ -58,7 +58,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
-//! use fibula_engines::hbs::{Config, Hbs};
+//! use fibula_baselines::hbs::{Config, Hbs};
 //!
 //! let routes: Routes<u32> = [
 //!     ("10.0.0.0/8".parse()?, Hop::new(0)),

@@ -64,7 +64,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
-//! use fibula_engines::lc_trie::{Config, LcTrie};
+//! use fibula_baselines::lc_trie::{Config, LcTrie};
 //!
 //! let routes: Routes<u32> = [
 //!     ("10.0.0.0/8".parse()?, Hop::new(1)),

@@ -64,7 +64,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
-//! use fibula_engines::lulea::Lulea;
+//! use fibula_baselines::lulea::Lulea;
 //!
 //! let routes: Routes<u32> = [
 //!     ("10.0.0.0/12".parse()?, Hop::new(0)),

@@ -72,7 +72,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Follow, Hop, Lookup, Patched, Routes};
-//! use fibula_engines::miht::{Config, Miht};
+//! use fibula_baselines::miht::{Config, Miht};
 //!
 //! let mut routes: Routes<u32> = [
 //!     ("10.0.0.0/8".parse()?, Hop::new(0)),

@@ -53,7 +53,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
-//! use fibula_engines::neurotrie::{Config, Neurotrie};
+//! use fibula_baselines::neurotrie::{Config, Neurotrie};
 //!
 //! let routes: Routes<u32> = [
 //!     ("10.0.0.0/8".parse()?, Hop::new(0)),

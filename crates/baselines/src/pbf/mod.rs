@@ -52,7 +52,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
-//! use fibula_engines::pbf::Pbf;
+//! use fibula_baselines::pbf::Pbf;
 //!
 //! let routes: Routes<u32> = [
 //!     ("10.0.0.0/8".parse()?, Hop::new(0)),

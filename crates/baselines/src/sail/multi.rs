@@ -40,7 +40,7 @@
 //!
 //! ```
 //! use fibula_core::{Hop, Routes};
-//! use fibula_engines::sail::SailM;
+//! use fibula_baselines::sail::SailM;
 //!
 //! let fibs: [Routes<u32>; 2] = [
 //!     [("10.0.0.0/8".parse()?, Hop::new(0)), ("10.1.2.0/24".parse()?, Hop::new(2))]

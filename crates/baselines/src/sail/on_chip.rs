@@ -7,7 +7,7 @@ use fibula_core::Routes;
 ///
 /// ```
 /// use fibula_core::{Hop, Routes};
-/// use fibula_engines::sail::OnChip;
+/// use fibula_baselines::sail::OnChip;
 ///
 /// let routes: Routes<u32> = [("10.1.2.0/24".parse()?, Hop::new(0))].into_iter().collect();
 /// let on_chip = OnChip::of(&[&routes]);

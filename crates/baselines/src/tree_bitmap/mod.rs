@@ -67,7 +67,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
-//! use fibula_engines::tree_bitmap::{Config, TreeBitmap};
+//! use fibula_baselines::tree_bitmap::{Config, TreeBitmap};
 //!
 //! let routes: Routes<u32> = [
 //!     ("10.0.0.0/8".parse()?, Hop::new(0)),

@@ -43,7 +43,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Follow, Hop, Lookup, Patched, Prefix, Routes};
-//! use fibula_engines::sail::SailU;
+//! use fibula_baselines::sail::SailU;
 //!
 //! let mut table: Vec<(Prefix<u32>, Hop)> = vec![
 //!     ("10.0.0.0/8".parse()?, Hop::new(0)),

@@ -71,7 +71,7 @@
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
-//! use fibula_engines::sail::{SailL, merged::Config};
+//! use fibula_baselines::sail::{SailL, merged::Config};
 //!
 //! let routes: Routes<u32> = [
 //!     ("10.0.0.0/8".parse()?, Hop::new(0)),
