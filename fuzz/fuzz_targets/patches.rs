@@ -54,7 +54,7 @@ fn run<A: Addr>(engine: u8, apart: u32, input: &mut Unstructured<'_>) -> Result<
             assert!(report.is_ok(), "{} {isa}, {what}: {report}\n{changes:?}", entry.name);
         };
         for (isa, engine) in &mut forms {
-            if let Some(mut copy) = engine.copy()
+            if let Some(mut copy) = engine.boxed_copy()
                 && copy.follow(&routes, &changed) == Ok(Patched::Applied)
             {
                 agrees(&*copy, &after, *isa, "a copy that was patched");
@@ -73,7 +73,7 @@ fn run<A: Addr>(engine: u8, apart: u32, input: &mut Unstructured<'_>) -> Result<
     }
     let oracle = Oracle::new(&routes);
     for (isa, engine) in &forms {
-        let Some(tables) = engine.persist() else { continue };
+        let Some((_, tables)) = engine.persist() else { continue };
         // As many as have been hops at any time.
         let loaded = entry.load(&StoredTables::of(&tables), 256 * apart, *isa);
         let loaded = loaded.expect("what was stored can be loaded");

@@ -61,12 +61,10 @@ fn sound(v4: u8, v6: u8) -> Arc<[Section]> {
         let rows = v4.hop_count().max(v6.hop_count());
         let built4 = chosen(at[0]).map(|e| (e.build(&v4, Isa::Scalar), e.name));
         let built6 = chosen(at[1]).map(|e| (e.build(&v6, Isa::Scalar), e.name));
-        let part4 = built4
-            .as_ref()
-            .map(|(engine, name)| EnginePart::of(name, engine.as_ref().unwrap().persist()));
-        let part6 = built6
-            .as_ref()
-            .map(|(engine, name)| EnginePart::of(name, engine.as_ref().unwrap().persist()));
+        let part4 =
+            built4.as_ref().map(|(engine, name)| EnginePart::of(name, &**engine.as_ref().unwrap()));
+        let part6 =
+            built6.as_ref().map(|(engine, name)| EnginePart::of(name, &**engine.as_ref().unwrap()));
         let table = Table { v4, v6, columns: Columns::numbered("hop", rows), ..Table::default() };
         let file =
             to_bytes(&table, &part4.unwrap_or_default(), &part6.unwrap_or_default()).unwrap();

@@ -210,7 +210,7 @@ fn compile<A: Addr + Pod>(args: &Args, routes: &Routes<A>) -> Result<Chosen<A>, 
 }
 
 fn part<A: Addr>(built: &Chosen<A>) -> EnginePart<'_> {
-    EnginePart::of(built.name, built.engine.persist())
+    EnginePart::of(built.name, &*built.engine)
 }
 
 fn columns_json(columns: &Columns) -> Json {

@@ -1,7 +1,7 @@
 use alloc::vec::Vec;
 
 use crate::narrow::narrow_batch;
-use crate::{Addr, BuildError, Hop, Routes, TableRef};
+use crate::{Addr, BuildError, Hop, Routes};
 
 /// The lookups of every compiled table, whatever its scheme: the object-safe half of the contract.
 ///
@@ -31,12 +31,6 @@ pub trait Lookup<A: Addr>: Send + Sync {
 
     /// Bytes of memory by table, complete.
     fn memory(&self) -> Memory;
-
-    /// The scheme's name and its tables in memory layout, for a program that does the same lookups in the kernel.
-    /// `None` if there is no such program for the scheme.
-    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
-        None
-    }
 }
 
 /// A lookup scheme: how to compile [`Routes`] into a [`Lookup`].
@@ -71,9 +65,6 @@ impl<A: Addr, T: Lookup<A> + ?Sized> Lookup<A> for alloc::boxed::Box<T> {
     fn memory(&self) -> Memory {
         (**self).memory()
     }
-    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
-        (**self).raw_tables()
-    }
 }
 
 impl<A: Addr, T: Lookup<A> + ?Sized> Lookup<A> for &T {
@@ -88,9 +79,6 @@ impl<A: Addr, T: Lookup<A> + ?Sized> Lookup<A> for &T {
     }
     fn memory(&self) -> Memory {
         (**self).memory()
-    }
-    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
-        (**self).raw_tables()
     }
 }
 

@@ -38,6 +38,7 @@ extern crate alloc;
 extern crate std;
 
 mod addr;
+mod any_engine;
 mod engine;
 mod error;
 mod family;
@@ -54,6 +55,7 @@ mod routes;
 mod update;
 
 pub use addr::{Addr, Family};
+pub use any_engine::{AnyEngine, BoxedEngine, stored, unstored};
 pub use engine::{Engine, Lookup, Memory};
 pub use error::{BuildError, LoadError, PrefixError};
 pub use family::{FamilyType, PerFamily};

@@ -1,5 +1,3 @@
-use alloc::boxed::Box;
-
 use crate::{Addr, BuildError, Lookup, Prefix, Routes};
 
 /// An engine whose tables can be updated. A scheme that can patch its tables overrides [`Follow::follow`]; the
@@ -23,7 +21,10 @@ pub trait Follow<A: Addr>: Lookup<A> {
 
     /// A copy to patch while this table stays unchanged; `None` if a copy would not be much cheaper than a build.
     /// The copy may omit the garbage of patches.
-    fn copy(&self) -> Option<Box<dyn Follow<A>>> {
+    fn copy(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
         None
     }
 }

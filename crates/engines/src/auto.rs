@@ -1,9 +1,9 @@
 use std::time::{Duration, Instant};
 
-use fibula_core::{Addr, Hop, Lookup, Routes, grouped};
+use fibula_core::{Addr, BoxedEngine, Hop, Lookup, Routes, grouped};
 use fibula_simd::{Caches, Isa};
 
-use crate::registry::{BoxedEngine, Entry, Registry};
+use crate::registry::{Entry, Registry};
 use crate::wideleaf::Variant;
 
 /// What [`Registry::auto`] may choose.

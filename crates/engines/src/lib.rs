@@ -34,7 +34,8 @@ pub mod runmap;
 pub mod wideleaf;
 
 pub use auto::{Auto, auto};
-pub use registry::{AnyEngine, BoxedEngine, Entries, Entry, Registry, unstored};
+pub use fibula_core::{AnyEngine, BoxedEngine, unstored};
+pub use registry::{Entries, Entry, Registry};
 
 /// The caches that [`Registry::auto_for`] chooses by.
 pub use fibula_simd::Caches;

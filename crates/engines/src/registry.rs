@@ -4,22 +4,12 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use fibula_core::{
-    Addr, BuildError, FamilyType, Follow, Hop, LoadError, Lookup, Memory, Patched, PerFamily,
-    Persist, Prefix, Routes, TableRef, TableSource,
+    Addr, BoxedEngine, BuildError, FamilyType, Follow, LoadError, PerFamily, Persist, Routes,
+    TableSource, stored, unstored,
 };
 use fibula_simd::Isa;
 
 use crate::product;
-
-/// An engine over a table, whichever it is: it looks up, and follows a change of the routes if its
-/// scheme can.
-pub trait AnyEngine<A: Addr>: Follow<A> {
-    /// The tables as they are stored, see [`Persist::tables`]; `None` if it has no stored form.
-    fn persist(&self) -> Option<Vec<TableRef<'_>>>;
-}
-
-/// An engine of the list, over a table.
-pub type BoxedEngine<A> = Box<dyn AnyEngine<A>>;
 
 type Build<A> = dyn Fn(&Routes<A>, Isa) -> Result<BoxedEngine<A>, BuildError> + Send + Sync;
 type Load<A> =
@@ -54,9 +44,9 @@ impl<A: Addr> Entry<A> {
             name,
             summary: summary.into(),
             isas,
-            build: Arc::new(move |routes, isa| Ok(Listed::stored(E::build(routes, &config(isa))?))),
+            build: Arc::new(move |routes, isa| Ok(stored(E::build(routes, &config(isa))?))),
             load: Some(Arc::new(move |tables, hop_count, isa| {
-                Ok(Listed::stored(E::load(tables, hop_count, &config(isa))?))
+                Ok(stored(E::load(tables, hop_count, &config(isa))?))
             })),
         }
     }
@@ -136,60 +126,6 @@ impl<A: Addr> Entry<A> {
     /// Whether its tables can be stored.
     pub fn is_stored(&self) -> bool {
         self.load.is_some()
-    }
-}
-
-/// An engine without a stored form, as [`Entry::unstored`] gives it.
-pub fn unstored<A: Addr>(engine: impl Follow<A> + 'static) -> BoxedEngine<A> {
-    Box::new(Listed { engine, tables: None })
-}
-
-/// An engine of the list with what its scheme can do.
-struct Listed<E> {
-    engine: E,
-    /// `None` if its tables cannot be stored.
-    tables: Option<fn(&E) -> Vec<TableRef<'_>>>,
-}
-
-impl<E> Listed<E> {
-    fn stored<A: Addr>(engine: E) -> BoxedEngine<A>
-    where
-        E: Follow<A> + Persist<A> + 'static,
-    {
-        Box::new(Self { engine, tables: Some(E::tables) })
-    }
-}
-
-impl<A: Addr, E: Follow<A>> Lookup<A> for Listed<E> {
-    fn lookup(&self, addr: A) -> Hop {
-        self.engine.lookup(addr)
-    }
-    fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        self.engine.lookup_batch(addrs, hops);
-    }
-    fn lookup_batch16(&self, addrs: &[A], hops: &mut [u16]) {
-        self.engine.lookup_batch16(addrs, hops);
-    }
-    fn memory(&self) -> Memory {
-        self.engine.memory()
-    }
-    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
-        self.engine.raw_tables()
-    }
-}
-
-impl<A: Addr, E: Follow<A>> Follow<A> for Listed<E> {
-    fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
-        self.engine.follow(routes, changed)
-    }
-    fn copy(&self) -> Option<Box<dyn Follow<A>>> {
-        self.engine.copy()
-    }
-}
-
-impl<A: Addr, E: Follow<A>> AnyEngine<A> for Listed<E> {
-    fn persist(&self) -> Option<Vec<TableRef<'_>>> {
-        self.tables.map(|tables| tables(&self.engine))
     }
 }
 

@@ -19,7 +19,7 @@ fn right<A: Addr>() {
         let entry = find::<A>(name).expect("the registry has the engine");
         let built = entry.build(&routes, Isa::Scalar).expect("a small table is taken");
         answers.agree(name, &*built);
-        let tables = built.persist().expect("every engine of the list can be stored");
+        let (_, tables) = built.persist().expect("every engine of the list can be stored");
         let loaded = entry.load(&StoredTables::of(&tables), routes.hop_count(), Isa::Scalar);
         let mut engine = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
         answers.agree(name, &*engine);

@@ -10,7 +10,7 @@ use crate::{engines, find};
 
 /// The engine's tables, as they are stored.
 fn tables_of<A: Addr>(engine: &dyn AnyEngine<A>) -> Vec<TableRef<'_>> {
-    engine.persist().expect("every engine of the list can be stored")
+    engine.persist().expect("every engine of the list can be stored").1
 }
 
 fn store<A: Addr>(engine: &dyn AnyEngine<A>) -> StoredTables {

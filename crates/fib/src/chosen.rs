@@ -90,5 +90,5 @@ impl<A: Addr> Chosen<A> {
 
 /// The engine in the form that a snapshot stores.
 pub(crate) fn part<'a, A: Addr>(name: &'static str, engine: &'a BoxedEngine<A>) -> EnginePart<'a> {
-    EnginePart::of(name, engine.persist())
+    EnginePart::of(name, &**engine)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fibula_core::{Addr, AnyPrefix, Hop, Lookup, Memory, Prefix, Route};
+use fibula_core::{Addr, AnyEngine, AnyPrefix, Hop, Memory, Prefix, Route};
 use fibula_engines::{BoxedEngine, Isa};
 use fibula_rib::{EnginePart, Generation, IndexedRoutes, Pod};
 
@@ -81,7 +81,7 @@ impl<A: FibFamily> OpenFamily<A> {
     /// Keep the reference for a whole batch: it saves the check for the kind of engine, and a lookup is one virtual
     /// call.
     #[inline]
-    pub fn engine(&self) -> &dyn Lookup<A> {
+    pub fn engine(&self) -> &dyn AnyEngine<A> {
         match &self.engine {
             Engine::Compiled(engine) => &**engine,
             Engine::Search => &self.routes,

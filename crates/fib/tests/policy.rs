@@ -113,8 +113,8 @@ fn built<A: Addr>(routes: &Routes<A>, name: &str) -> BoxedEngine<A> {
 fn the_stored_engine_comes_first() {
     let table = dense(23);
     let (v4, v6) = (built(&table.v4, "dxr18"), built(&table.v6, "poptrie16"));
-    let part4 = EnginePart::of("dxr18", v4.persist());
-    let part6 = EnginePart::of("poptrie16", v6.persist());
+    let part4 = EnginePart::of("dxr18", &*v4);
+    let part6 = EnginePart::of("poptrie16", &*v6);
     let snapshot = |v4: &EnginePart<'_>, v6: &EnginePart<'_>| {
         Snapshot::from_bytes(fibula_rib::to_bytes(&table, v4, v6).unwrap()).unwrap()
     };
@@ -148,7 +148,7 @@ fn the_stored_engine_comes_first() {
 
 /// A table of the engine loses its second half.
 fn cut<'a, A: Addr>(engine: &'a BoxedEngine<A>, name: &'a str, table: usize) -> EnginePart<'a> {
-    let mut tables = engine.persist().unwrap();
+    let mut tables = engine.persist().unwrap().1;
     let TableRef { name: table_name, bytes } = tables[table];
     tables[table] = TableRef { name: table_name, bytes: &bytes[..bytes.len() / 2] };
     EnginePart { name, tables }
@@ -160,8 +160,8 @@ fn hostile<A: Addr + Pod>(table: &Table, routes: &Routes<A>) {
     let mut refused = 0;
     for entry in fibula_baselines::registry().engines::<A>() {
         let engine = built(routes, entry.name);
-        let tables = engine.persist().unwrap().len();
-        for at in (0..tables).filter(|&at| !engine.persist().unwrap()[at].bytes.is_empty()) {
+        let tables = engine.persist().unwrap().1;
+        for at in (0..tables.len()).filter(|&at| !tables[at].bytes.is_empty()) {
             let (mut v4, mut v6) = (EnginePart::none(), EnginePart::none());
             *(if A::BITS == 32 { &mut v4 } else { &mut v6 }) = cut(&engine, entry.name, at);
             let bytes = fibula_rib::to_bytes(table, &v4, &v6).unwrap();

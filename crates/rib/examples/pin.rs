@@ -37,7 +37,7 @@ fn time(mut round: impl FnMut()) -> f64 {
 
 fn main() {
     fn maker<A: Addr>() -> Vec<Maker<A>> {
-        vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))]
+        vec![Maker::new("nothing", |_| Ok(fibula_core::unstored(Nothing)))]
     }
     let makers = PerFamily::<Makers> { v4: maker(), v6: maker() };
     let live = Live::start(Rib::default(), &[0], makers, LiveOptions::default(), |_| {});

@@ -5,12 +5,12 @@
 //! sixteenth of the table has changed. This covers a table that doubles or halves, and one whose prefixes become
 //! longer. The cost is reading sixteen routes for each change, far less than applying the change.
 
-use fibula_core::{Addr, BuildError, FamilyType, Follow, PerFamily, Routes};
+use fibula_core::{Addr, BoxedEngine, BuildError, FamilyType, PerFamily, Routes};
 
 use crate::sync::Arc;
 
 /// How an engine is compiled.
-type Build<A> = dyn Fn(&Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> + Send + Sync;
+type Build<A> = dyn Fn(&Routes<A>) -> Result<BoxedEngine<A>, BuildError> + Send + Sync;
 
 /// An engine that a compiler can use, by name.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ impl<A: Addr> Maker<A> {
     /// Makes an engine from its name and the function that compiles it.
     pub fn new(
         name: &'static str,
-        build: impl Fn(&Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> + Send + Sync + 'static,
+        build: impl Fn(&Routes<A>) -> Result<BoxedEngine<A>, BuildError> + Send + Sync + 'static,
     ) -> Self {
         Self { name, build: Arc::new(build) }
     }
@@ -37,7 +37,7 @@ impl<A: Addr> Maker<A> {
     ///
     /// # Errors
     /// The errors of [`Engine::build`](fibula_core::Engine::build).
-    pub fn build(&self, routes: &Routes<A>) -> Result<Box<dyn Follow<A>>, BuildError> {
+    pub fn build(&self, routes: &Routes<A>) -> Result<BoxedEngine<A>, BuildError> {
         (self.build)(routes)
     }
 }

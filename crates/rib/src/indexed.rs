@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use fibula_core::{Addr, Hop, Lookup, Memory, Prefix, Route, Routes};
+use fibula_core::{Addr, AnyEngine, Follow, Hop, Lookup, Memory, Prefix, Route, Routes};
 
 use crate::Pod;
 use crate::array::Array;
@@ -188,6 +188,9 @@ impl<A: Addr + Pod> Lookup<A> for IndexedRoutes<A> {
         ])
     }
 }
+
+impl<A: Addr + Pod> Follow<A> for IndexedRoutes<A> {}
+impl<A: Addr + Pod> AnyEngine<A> for IndexedRoutes<A> {}
 
 #[inline]
 fn up(parents: &[u32], index: usize) -> Option<usize> {

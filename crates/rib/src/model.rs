@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use fibula_core::{
-    Attributes, BuildError, Follow, Hop, Lookup, Memory, Patched, Prefix, Routes, Value,
+    Attributes, BoxedEngine, BuildError, Follow, Hop, Lookup, Memory, Patched, Prefix, Routes,
+    Value, unstored,
 };
 use shuttle::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex};
@@ -119,10 +120,10 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(number: u64, alive: &Arc<AtomicUsize>) -> Box<Self> {
+    fn new(number: u64, alive: &Arc<AtomicUsize>) -> Self {
         let others = alive.fetch_add(1, Ordering::SeqCst);
         assert!(others < 3, "two generations, and one in the making");
-        Box::new(Self { hops: hops(number).map(AtomicU32::new), alive: Arc::clone(alive) })
+        Self { hops: hops(number).map(AtomicU32::new), alive: Arc::clone(alive) }
     }
 }
 
@@ -154,7 +155,7 @@ impl Follow<u32> for Counted {
         Ok(Patched::Applied)
     }
 
-    fn copy(&self) -> Option<Box<dyn Follow<u32>>> {
+    fn copy(&self) -> Option<Self> {
         let copy = Self::new(0, &self.alive);
         for (to, from) in copy.hops.iter().zip(&self.hops) {
             to.store(from.load(Ordering::SeqCst), Ordering::SeqCst);
@@ -163,7 +164,7 @@ impl Follow<u32> for Counted {
     }
 }
 
-fn generation(number: u64, engine: Box<dyn Follow<u32>>) -> Generation<u32> {
+fn generation(number: u64, engine: BoxedEngine<u32>) -> Generation<u32> {
     let attributes = AttributeTable::default();
     Generation { number, sequence: number, name: "counted", engine, attributes }
 }
@@ -191,7 +192,8 @@ fn a_batch_is_of_one_generation() {
     shuttle::check_random(
         move || {
             let alive = Arc::new(AtomicUsize::new(0));
-            let publisher = Arc::new(Publisher::new(generation(1, Counted::new(1, &alive))));
+            let publisher =
+                Arc::new(Publisher::new(generation(1, unstored(Counted::new(1, &alive)))));
             let readers: Vec<_> = (0..2)
                 .map(|_| {
                     let mut reader = Reader::new(&publisher);
@@ -221,7 +223,7 @@ fn a_batch_is_of_one_generation() {
                 while retired.in_use() > 1 {
                     thread::yield_now();
                 }
-                let engine: Box<dyn Follow<u32>> = match retired.take_spare() {
+                let engine: BoxedEngine<u32> = match retired.take_spare() {
                     Some((spare, mut at)) if number != BUILT => {
                         assert_eq!(spare.number() + 2, number);
                         at.push(changed(number));
@@ -234,7 +236,7 @@ fn a_batch_is_of_one_generation() {
                     None if number != BUILT => {
                         let current = publisher.current();
                         assert_eq!(current.number() + 1, number);
-                        let mut engine = current.engine.copy().expect("it makes copies");
+                        let mut engine = current.engine.boxed_copy().expect("it makes copies");
                         drop(current);
                         let patched = engine.follow(&routes(number), &[changed(number)]);
                         assert!(matches!(patched, Ok(Patched::Applied)));
@@ -243,7 +245,7 @@ fn a_batch_is_of_one_generation() {
                     }
                     spare => {
                         drop(spare);
-                        Counted::new(number, &alive)
+                        unstored(Counted::new(number, &alive))
                     }
                 };
                 let old = publisher.publish(generation(number, engine));

@@ -2,6 +2,7 @@
 
 use fibula_core::{
     Addr, Attributes, BuildError, Change, Family, Follow, Hop, Lookup, Memory, PerFamily, Update,
+    unstored,
 };
 use fibula_rib::{Event, Live, LiveOptions, Maker, Makers, Peer, Rib, TableError};
 
@@ -28,7 +29,7 @@ fn a_compiler_that_panics_is_an_error_and_no_wait() {
 /// Takes an empty table and no other.
 fn broken<A: Addr>() -> Maker<A> {
     Maker::new("broken", |routes| match routes.is_empty() {
-        true => Ok(Box::new(Empty)),
+        true => Ok(unstored(Empty)),
         false => Err(BuildError::Config { engine: "broken", reason: "not empty".into() }),
     })
 }

@@ -132,7 +132,7 @@ fn measure<A: Template>(engine: &str, prefixes: usize, burst: usize, gateways: u
     let compiled = entry.build(&routes, Isa::detect()).expect("the table fits");
     let groups: Vec<u32> = (0..gateways).collect();
     let paths = Paths::new(egress(gateways));
-    let side = Side { engine: &*compiled as &dyn Lookup<A>, groups: &groups };
+    let side = Side { engine: &*compiled, groups: &groups };
     let view = A::view(side, &paths);
     let oracle = Oracle::build(&routes, &()).expect("any table");
     let port = |hop: Hop| hop.index().map_or(0, |hop| 1 + hop as u16 % PORTS);

@@ -370,9 +370,7 @@ pub fn copies<A: Addr, E: Engine<A> + Follow<A> + 'static>(label: &str, config: 
     let pool = tables::dense::<A>(92, 1200);
     let mut rng = Rng::new(0x0c09);
     let mut routes: Routes<A> = pool.iter().filter(|_| rng.chance(0.5)).collect();
-    let built = |routes: &Routes<A>| -> Box<dyn Follow<A>> {
-        Box::new(E::build(routes, config).expect("the table is small"))
-    };
+    let built = |routes: &Routes<A>| E::build(routes, config).expect("the table is small");
     let mut engine = built(&routes);
     for step in 0..60 {
         let mut changes = BTreeMap::new();
@@ -391,7 +389,7 @@ pub fn copies<A: Addr, E: Engine<A> + Follow<A> + 'static>(label: &str, config: 
         }
         for (engine, routes, which) in [(&engine, &before, "original"), (&copy, &routes, "copy")] {
             let mut probes = probes::boundary(routes);
-            let report = check(&**engine, &Oracle::new(routes), &mut probes, KEEP);
+            let report = check(engine, &Oracle::new(routes), &mut probes, KEEP);
             assert!(report.is_ok(), "{label}, {which} of step {step}: {report}");
         }
         engine = copy;

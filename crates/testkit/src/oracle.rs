@@ -1,4 +1,4 @@
-use fibula_core::{Addr, BuildError, Engine, Hop, Lookup, Memory, Routes};
+use fibula_core::{Addr, AnyEngine, BuildError, Engine, Follow, Hop, Lookup, Memory, Routes};
 
 /// The reference: a plain binary trie, one bit a step. Slow, complete, obviously right.
 ///
@@ -115,6 +115,9 @@ fn walk(nodes: &[Node], key: u128, bits: u8) -> Hop {
     }
     hop
 }
+
+impl<A: Addr> Follow<A> for Oracle<A> {}
+impl<A: Addr> AnyEngine<A> for Oracle<A> {}
 
 impl<A: Addr> Engine<A> for Oracle<A> {
     const NAME: &'static str = "oracle";

@@ -222,13 +222,13 @@ impl Follow<u32> for Dir24_8 {
         Ok(Patched::Applied)
     }
 
-    fn copy(&self) -> Option<Box<dyn Follow<u32>>> {
+    fn copy(&self) -> Option<Self> {
         let mut copy = self.clone();
         match &mut copy.form {
             Form::Narrow(tables) => tables.own(),
             Form::Wide(tables) => tables.own(),
         }
-        Some(Box::new(copy))
+        Some(copy)
     }
 }
 

@@ -285,10 +285,10 @@ impl Follow<u128> for Matchline {
         with_tables!(&mut self.form, tables => tables.patch(routes, changed))
     }
 
-    fn copy(&self) -> Option<Box<dyn Follow<u128>>> {
+    fn copy(&self) -> Option<Self> {
         let mut copy = self.clone();
         with_tables!(&mut copy.form, tables => tables.own());
-        Some(Box::new(copy))
+        Some(copy)
     }
 }
 

@@ -275,10 +275,6 @@ impl Lookup<u32> for Runmap {
     fn memory(&self) -> Memory {
         Memory::of_tables(&self.tables())
     }
-
-    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
-        Some((Self::NAME, self.tables()))
-    }
 }
 
 impl Engine<u32> for Runmap {
@@ -307,10 +303,10 @@ impl Follow<u32> for Runmap {
         each!(&mut self.form, tables => tables.patch(routes, changed))
     }
 
-    fn copy(&self) -> Option<Box<dyn Follow<u32>>> {
+    fn copy(&self) -> Option<Self> {
         let mut copy = self.clone();
         each!(&mut copy.form, tables => tables.own());
-        Some(Box::new(copy))
+        Some(copy)
     }
 }
 

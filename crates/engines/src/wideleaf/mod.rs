@@ -293,10 +293,6 @@ impl Lookup<u128> for Wideleaf {
     fn memory(&self) -> Memory {
         Memory::of_tables(&self.tables())
     }
-
-    fn raw_tables(&self) -> Option<(&'static str, Vec<TableRef<'_>>)> {
-        Some((Self::NAME, self.tables()))
-    }
 }
 
 impl Engine<u128> for Wideleaf {
@@ -317,10 +313,10 @@ impl Follow<u128> for Wideleaf {
         with_tables!(&mut self.form, tables => tables.patch(routes, changed))
     }
 
-    fn copy(&self) -> Option<Box<dyn Follow<u128>>> {
+    fn copy(&self) -> Option<Self> {
         let mut copy = self.clone();
         with_tables!(&mut copy.form, tables => tables.own());
-        Some(Box::new(copy))
+        Some(copy)
     }
 }
 

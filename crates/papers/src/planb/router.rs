@@ -395,7 +395,7 @@ struct Fixed<'a, A: Addr> {
 impl<A: Sides> Views for Fixed<'_, A> {
     fn view(&mut self) -> View<'_> {
         let Bench { groups, nothing, paths, .. } = self.bench;
-        let (v4, v6) = A::sides(Side { engine: self.engine, groups }, nothing);
+        let (v4, v6) = A::sides(Side { engine: &**self.engine, groups }, nothing);
         View { v4, v6, egress: paths }
     }
 }

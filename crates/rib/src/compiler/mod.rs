@@ -29,7 +29,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_core::{Addr, Follow, Hop, Patched, Prefix, Route, Routes, Vrf};
+use fibula_core::{Addr, AnyEngine, BoxedEngine, Hop, Patched, Prefix, Route, Routes, Vrf};
 
 use crate::audit::{Auditor, Probe, differences};
 use crate::choice::{Choice, EngineSource, Maker};
@@ -57,7 +57,7 @@ pub(crate) struct Compiler<A: Addr> {
     auditor: Auditor<A>,
     retired: Retired<A>,
     /// A copy of the current engine, for the next batch.
-    prepared: Option<Box<dyn Follow<A>>>,
+    prepared: Option<BoxedEngine<A>>,
     /// Changed, but in no generation yet since none could be made.
     unpublished: Vec<Prefix<A>>,
     arrivals: Arrivals,
@@ -84,7 +84,7 @@ pub(crate) struct Tables<A: Addr> {
     distrusted: Vec<&'static str>,
 }
 
-type Made<A> = (Box<dyn Follow<A>>, &'static str);
+type Made<A> = (BoxedEngine<A>, &'static str);
 
 impl<A: Addr> Tables<A> {
     /// The table of the RIB as it is, and the engines that suit it.
@@ -137,19 +137,15 @@ impl<A: Addr> Tables<A> {
     }
 
     /// A copy of the engine, if it makes any.
-    fn copy(&mut self, engine: &dyn Follow<A>) -> Option<Box<dyn Follow<A>>> {
+    fn copy(&mut self, engine: &dyn AnyEngine<A>) -> Option<BoxedEngine<A>> {
         let started = Instant::now();
-        let copy = engine.copy()?;
+        let copy = engine.boxed_copy()?;
         self.costs.copied(started.elapsed());
         Some(copy)
     }
 
     /// Patches the engine at these prefixes; `None` if it has to be built instead.
-    fn patch(
-        &mut self,
-        mut engine: Box<dyn Follow<A>>,
-        at: &[Prefix<A>],
-    ) -> Option<Box<dyn Follow<A>>> {
+    fn patch(&mut self, mut engine: BoxedEngine<A>, at: &[Prefix<A>]) -> Option<BoxedEngine<A>> {
         let started = Instant::now();
         let patched = catch_unwind(AssertUnwindSafe(|| engine.follow(&self.routes, at)));
         self.costs.patched(started.elapsed(), at.len());

@@ -54,8 +54,8 @@ impl Default for LiveOptions {
 ///
 /// // An engine that answers nothing; `fibula_fib::FibOptions` has real ones.
 /// let engines = PerFamily::<Makers> {
-///     v4: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))],
-///     v6: vec![Maker::new("nothing", |_| Ok(Box::new(Nothing)))],
+///     v4: vec![Maker::new("nothing", |_| Ok(unstored(Nothing)))],
+///     v6: vec![Maker::new("nothing", |_| Ok(unstored(Nothing)))],
 /// };
 /// let options = LiveOptions::default();
 /// let live = Live::start(Rib::default(), &[0], engines, options, |event| eprintln!("{event}"))?;

@@ -20,7 +20,7 @@
 mod attributes;
 mod cell;
 
-use fibula_core::{Addr, Follow, Hop, Prefix};
+use fibula_core::{Addr, AnyEngine, BoxedEngine, Hop, Prefix};
 
 pub use attributes::{AttributeChunk, AttributeTable};
 
@@ -33,7 +33,7 @@ pub struct Generation<A: Addr> {
     pub(crate) number: u64,
     pub(crate) sequence: u64,
     pub(crate) name: &'static str,
-    pub(crate) engine: Box<dyn Follow<A>>,
+    pub(crate) engine: BoxedEngine<A>,
     pub(crate) attributes: AttributeTable,
 }
 
@@ -54,7 +54,7 @@ impl<A: Addr> Generation<A> {
     }
 
     /// The engine.
-    pub fn engine(&self) -> &dyn Follow<A> {
+    pub fn engine(&self) -> &dyn AnyEngine<A> {
         &*self.engine
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
-use fibula_core::{Addr, Family, TableRef};
+use fibula_core::{Addr, AnyEngine, Family, TableRef};
 use serde::Serialize;
 
 use super::error::SnapshotErrorKind as Kind;
@@ -33,8 +33,8 @@ impl EnginePart<'_> {
 
 impl<'a> EnginePart<'a> {
     /// The engine with this name and its tables, or none if it has no stored form.
-    pub fn of(name: &'a str, tables: Option<Vec<TableRef<'a>>>) -> Self {
-        tables.map_or_else(Self::none, |tables| Self { name, tables })
+    pub fn of<A: Addr>(name: &'a str, engine: &'a dyn AnyEngine<A>) -> Self {
+        engine.persist().map_or_else(Self::none, |(_, tables)| Self { name, tables })
     }
 }
 

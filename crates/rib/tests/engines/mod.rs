@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use fibula_core::{
-    Addr, BuildError, Follow, Hop, Lookup, Memory, Patched, PerFamily, Prefix, Routes,
+    Addr, BuildError, Follow, Hop, Lookup, Memory, Patched, PerFamily, Prefix, Routes, unstored,
 };
 use fibula_rib::{Maker, Makers};
 
@@ -71,7 +71,7 @@ pub fn maker<A: Addr>(behaviour: Behaviour) -> Maker<A> {
         behaviour.alive.fetch_add(1, Ordering::Relaxed);
         let damage = behaviour.damage.load(Ordering::Relaxed);
         let map = routes.iter().map(|route| (route.prefix, route.hop)).collect();
-        Ok(Box::new(Plain { map, behaviour: behaviour.clone(), damage }))
+        Ok(unstored(Plain { map, behaviour: behaviour.clone(), damage }))
     })
 }
 
@@ -119,12 +119,12 @@ impl<A: Addr> Follow<A> for Plain<A> {
         Ok(Patched::Applied)
     }
 
-    fn copy(&self) -> Option<Box<dyn Follow<A>>> {
+    fn copy(&self) -> Option<Self> {
         if !self.behaviour.copies {
             return None;
         }
         self.behaviour.alive.fetch_add(1, Ordering::Relaxed);
         let Self { map, behaviour, damage } = self;
-        Some(Box::new(Self { map: map.clone(), behaviour: behaviour.clone(), damage: *damage }))
+        Some(Self { map: map.clone(), behaviour: behaviour.clone(), damage: *damage })
     }
 }

@@ -116,7 +116,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fibula_core::{Addr, Lookup};
+use fibula_core::{Addr, AnyEngine};
 use fibula_simd::{Isa, Level};
 
 use crate::egress::{GroupId, Paths};
@@ -147,7 +147,7 @@ pub struct View<'a> {
 #[derive(Clone, Copy)]
 pub struct Side<'a, A: Addr> {
     /// The engine that finds the hop of an address.
-    pub engine: &'a dyn Lookup<A>,
+    pub engine: &'a dyn AnyEngine<A>,
     /// The group of each hop: `groups[hop.index()]`. A hop beyond the slice is no route.
     pub groups: &'a [GroupId],
 }

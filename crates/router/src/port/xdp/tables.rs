@@ -16,8 +16,8 @@ pub(super) trait InKernel: Addr {
 
 /// The table of a family, if its engine is the one that has a program in the kernel.
 pub(super) fn parts<'a, A: InKernel>(side: &Side<'a, A>) -> Option<Parts<'a>> {
-    let (engine, tables) = side.engine.raw_tables()?;
-    if engine != A::ENGINE { None } else { A::parts(&tables, side.groups) }
+    let (scheme, tables) = side.engine.persist()?;
+    if scheme != A::ENGINE { None } else { A::parts(&tables, side.groups) }
 }
 
 fn table<'a>(tables: &[TableRef<'a>], name: &str) -> Option<&'a [u8]> {
