@@ -5,7 +5,8 @@ use std::thread;
 
 use arrow_array::ArrayRef;
 use fibula_annotate::{AnnotateOptions, PrefixForm, TextForm};
-use fibula_fib::{Fib, FibFamily, FibOptions, OpenFamily};
+use fibula_core::Addr;
+use fibula_fib::{Fib, FibOptions, OpenFamily, Pod};
 use fibula_ingest::HostBits;
 use fibula_rib::{Moment, SourceRecord};
 use fibula_sources::SourceError;
@@ -305,7 +306,7 @@ impl PyTable {
     }
 }
 
-fn family<'py, A: FibFamily>(
+fn family<'py, A: Addr + Pod>(
     py: Python<'py>,
     family: &OpenFamily<A>,
 ) -> PyResult<Bound<'py, PyDict>> {

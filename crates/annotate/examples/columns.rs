@@ -18,8 +18,8 @@ use arrow_array::{Array, ArrayRef, StringArray, UInt32Array};
 use fibula_annotate::{
     Address, AnnotateOptions, Annotated, ColumnAnnotator, LookupFamily, LookupTable,
 };
-use fibula_core::{Hop, Lookup, Prefix, Value};
-use fibula_fib::{Columns, Fib, FibFamily, IndexedRoutes};
+use fibula_core::{Addr, Hop, Lookup, Prefix, Value};
+use fibula_fib::{Columns, Fib, IndexedRoutes, Pod};
 
 /// A sequence that depends on nothing (SplitMix64).
 struct Random(u64);
@@ -33,7 +33,7 @@ impl Random {
     }
 
     /// An address in a prefix of the table, every prefix as likely.
-    fn covered<A: FibFamily>(&mut self, fib: &Fib) -> A {
+    fn covered<A: Addr + Pod>(&mut self, fib: &Fib) -> A {
         let stored = fib.family::<A>().routes();
         let prefix = stored.get(self.next() as usize % stored.len()).prefix;
         let bits = u128::from(self.next()) << 64 | u128::from(self.next());
@@ -56,7 +56,7 @@ impl LookupTable for Searched {
     }
 }
 
-impl<A: FibFamily> LookupFamily<A> for Searched {
+impl<A: Addr + Pod> LookupFamily<A> for Searched {
     fn engine(&self) -> &dyn Lookup<A> {
         self.0.family::<A>().engine()
     }
@@ -154,7 +154,7 @@ fn parsing(strings: &ArrayRef, mixed: &ArrayRef) {
 fn check(fib: &Fib, column: &ArrayRef, found: &Annotated) -> Result<(), Box<dyn Error>> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::{UInt32Type, UInt64Type};
-    fn matched<A: FibFamily>(fib: &Fib, addr: A) -> Option<(String, Hop)> {
+    fn matched<A: Addr + Pod>(fib: &Fib, addr: A) -> Option<(String, Hop)> {
         let routes = fib.family::<A>().routes();
         let route = routes.get(routes.matched(addr)?);
         Some((Prefix::to_string(&route.prefix), route.hop))

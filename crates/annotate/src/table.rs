@@ -1,9 +1,10 @@
 //! The tables that annotation looks addresses up in.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use fibula_core::{Addr, Hop, Lookup};
-use fibula_fib::{Columns, DatedFamily, DatedFib, Fib, FibFamily, IndexedRoutes, OpenFamily, Pod};
+use fibula_core::{Addr, FamilyType, Hop, Lookup, PerFamily};
+use fibula_fib::{Columns, DatedFib, Fib, IndexedRoutes, OpenFamily, Pod};
 
 /// A table for annotation. Every [`Fib`] is one, except a generation of a live table.
 pub trait LookupTable: Send + Sync {
@@ -30,7 +31,7 @@ pub trait LookupTable: Send + Sync {
 }
 
 /// One family of a [`LookupTable`].
-pub trait LookupFamily<A: Addr + Pod>: Send + Sync {
+pub trait LookupFamily<A: Addr>: Send + Sync {
     /// The lookup of hops.
     fn engine(&self) -> &dyn Lookup<A>;
 
@@ -39,7 +40,10 @@ pub trait LookupFamily<A: Addr + Pod>: Send + Sync {
 
     /// Looks up the numbers of the matching routes; [`Hop::NONE`] if no route matches. The default implementation searches
     /// the routes; a table may have a faster one.
-    fn numbers(&self, addrs: &[A], numbers: &mut [Hop]) {
+    fn numbers(&self, addrs: &[A], numbers: &mut [Hop])
+    where
+        A: Pod,
+    {
         let routes = self.routes();
         for (&addr, number) in addrs.iter().zip(numbers) {
             *number = routes.matched(addr).map_or(Hop::NONE, |index| Hop::new(index as u32));
@@ -47,7 +51,10 @@ pub trait LookupFamily<A: Addr + Pod>: Send + Sync {
     }
 
     /// Looks up the lengths of the matching prefixes, which is enough to print the prefixes.
-    fn lengths(&self, addrs: &[A], lengths: &mut [Hop]) {
+    fn lengths(&self, addrs: &[A], lengths: &mut [Hop])
+    where
+        A: Pod,
+    {
         let routes = self.routes();
         for (&addr, length) in addrs.iter().zip(lengths) {
             *length = routes
@@ -87,7 +94,7 @@ impl LookupTable for DatedFib {
     }
 }
 
-impl<A: FibFamily> LookupFamily<A> for OpenFamily<A> {
+impl<A: Addr + Pod> LookupFamily<A> for OpenFamily<A> {
     fn engine(&self) -> &dyn Lookup<A> {
         OpenFamily::engine(self)
     }
@@ -126,19 +133,14 @@ macro_rules! shared {
 
 shared!(&T, Arc<T>);
 
+/// The families of a table, borrowed.
+struct Families<'a>(PhantomData<&'a ()>);
+
+impl<'a> FamilyType for Families<'a> {
+    type Of<A: Addr> = &'a dyn LookupFamily<A>;
+}
+
 /// The family of a table for an address type.
-pub(crate) trait TableAddr: DatedFamily {
-    fn in_table(table: &dyn LookupTable) -> &dyn LookupFamily<Self>;
-}
-
-impl TableAddr for u32 {
-    fn in_table(table: &dyn LookupTable) -> &dyn LookupFamily<Self> {
-        table.v4()
-    }
-}
-
-impl TableAddr for u128 {
-    fn in_table(table: &dyn LookupTable) -> &dyn LookupFamily<Self> {
-        table.v6()
-    }
+pub(crate) fn family_of<A: Addr>(table: &dyn LookupTable) -> &dyn LookupFamily<A> {
+    *PerFamily::<Families<'_>> { v4: table.v4(), v6: table.v6() }.get::<A>()
 }

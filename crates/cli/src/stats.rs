@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use fibula_core::{Addr, BuildError, Memory, Routes, grouped};
-use fibula_fib::{EngineChoice, Fib, FibFamily, SEARCH};
+use fibula_fib::{EngineChoice, Fib, Pod, SEARCH};
 use fibula_rib::{DatedSnapshot, Rib};
 use fibula_simd::Isa;
 use fibula_testkit::{HopShares, TableShape};
@@ -246,7 +246,7 @@ fn sources(loaded: &Loaded) -> Vec<SourceStats> {
         .collect()
 }
 
-fn family<A: FibFamily>(
+fn family<A: Addr + Pod>(
     args: &Args,
     loaded: &Loaded,
     stages: &mut Vec<Stage>,
@@ -280,7 +280,7 @@ fn family<A: FibFamily>(
     }))
 }
 
-fn engine_stats<A: FibFamily>(
+fn engine_stats<A: Addr + Pod>(
     args: &Args,
     loaded: &Loaded,
     routes: &Routes<A>,

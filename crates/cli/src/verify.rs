@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args as ClapArgs;
 use fibula_core::{Addr, BuildError, Family, Hop, Lookup, Memory, Routes, grouped};
-use fibula_fib::{EngineChoice, Fib, FibFamily, IndexedRoutes, SEARCH};
+use fibula_fib::{EngineChoice, Fib, IndexedRoutes, Pod, SEARCH};
 use fibula_rib::Snapshot;
 use fibula_simd::Isa;
 use fibula_testkit::check::check_all;
@@ -140,7 +140,7 @@ struct Candidate<'a, A: Addr> {
     lookup: Box<dyn Lookup<A> + 'a>,
 }
 
-fn family<A: FibFamily>(args: &Args, loaded: &Loaded, rows: &mut Vec<Row>) -> Result<(), Failure> {
+fn family<A: Addr + Pod>(args: &Args, loaded: &Loaded, rows: &mut Vec<Row>) -> Result<(), Failure> {
     let routes = loaded.table.routes::<A>();
     let candidates = candidates::<A>(args, routes, loaded.snapshot.as_ref())?;
     let engines: Vec<&dyn Lookup<A>> = candidates.iter().map(|one| &*one.lookup as _).collect();
@@ -159,7 +159,7 @@ fn family<A: FibFamily>(args: &Args, loaded: &Loaded, rows: &mut Vec<Row>) -> Re
     Ok(())
 }
 
-fn candidates<'a, A: FibFamily>(
+fn candidates<'a, A: Addr + Pod>(
     args: &Args,
     routes: &Routes<A>,
     snapshot: Option<&'a Arc<Snapshot>>,
@@ -211,7 +211,7 @@ fn candidates<'a, A: FibFamily>(
 /// The engine of an open table.
 struct Opened(Fib);
 
-impl<A: FibFamily> Lookup<A> for Opened {
+impl<A: Addr + Pod> Lookup<A> for Opened {
     fn lookup(&self, addr: A) -> Hop {
         self.0.family::<A>().engine().lookup(addr)
     }

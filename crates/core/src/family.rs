@@ -59,3 +59,13 @@ where
         Self { v4: Default::default(), v6: Default::default() }
     }
 }
+
+impl<K: FamilyType> Clone for PerFamily<K>
+where
+    K::Of<u32>: Clone,
+    K::Of<u128>: Clone,
+{
+    fn clone(&self) -> Self {
+        Self { v4: self.v4.clone(), v6: self.v6.clone() }
+    }
+}

@@ -3,11 +3,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use fibula_core::{Hop, Lookup, Route, Routes};
+use fibula_core::{Addr, Hop, Lookup, Route, Routes};
 use fibula_engines::{BoxedEngine, Isa};
-use fibula_rib::IndexedRoutes;
-
-use crate::FibFamily;
+use fibula_rib::{IndexedRoutes, Pod};
 
 /// Answers with a number for each matching route: at first by a search, later by an engine of its own.
 ///
@@ -16,7 +14,7 @@ use crate::FibFamily;
 /// and at least [`AT_LEAST`]. The total time is then never much more than twice that of the better way. The thread
 /// whose batch reaches this number compiles the engine after it has answered. Other threads search meanwhile and use
 /// the engine once it is there. No thread waits.
-pub(crate) struct ByNeed<A: FibFamily> {
+pub(crate) struct ByNeed<A: Addr> {
     number: Number<A>,
     isa: Isa,
     /// Number of addresses searched so far.
@@ -34,7 +32,7 @@ const AT_LEAST: u64 = 1 << 16;
 /// Larger tables are always searched, because an engine cannot number more routes.
 const AT_MOST: usize = 1 << 30;
 
-impl<A: FibFamily> ByNeed<A> {
+impl<A: Addr + Pod> ByNeed<A> {
     pub(crate) fn new(isa: Isa, number: Number<A>) -> Self {
         let (searched, begun) = (AtomicU64::new(0), AtomicBool::new(false));
         Self { number, isa, searched, begun, engine: OnceLock::new() }

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use fibula_core::{AnyPrefix, Hop};
+use fibula_core::{Addr, AnyPrefix, Hop, PerFamily};
 use fibula_rib::dated::prefix_of;
-use fibula_rib::{Columns, DatedSnapshot, Dates, IndexedRoutes, Table, Timelines};
+use fibula_rib::{Columns, DatedSnapshot, Dates, IndexedRoutes, Pod, Table, Timelines};
 
-use crate::open_family::OpenFamily;
+use crate::open_family::{OpenFamilies, OpenFamily};
 use crate::policy::{Material, choose};
-use crate::{FibError, FibFamily, FibOptions, Match};
+use crate::{FibError, FibOptions, Match};
 
 /// The open tables of several dates, which `fibula build --as-of` writes into one file.
 ///
@@ -40,27 +40,8 @@ use crate::{FibError, FibFamily, FibOptions, Match};
 pub struct DatedFib(Arc<Inner>);
 
 struct Inner {
-    v4: OpenFamily<u32>,
-    v6: OpenFamily<u128>,
+    families: PerFamily<OpenFamilies>,
     snapshot: DatedSnapshot,
-}
-
-/// One family of the tables of several dates.
-pub trait DatedFamily: FibFamily {
-    #[doc(hidden)]
-    fn dated_family(fib: &DatedFib) -> &OpenFamily<Self>;
-}
-
-impl DatedFamily for u32 {
-    fn dated_family(fib: &DatedFib) -> &OpenFamily<Self> {
-        &fib.0.v4
-    }
-}
-
-impl DatedFamily for u128 {
-    fn dated_family(fib: &DatedFib) -> &OpenFamily<Self> {
-        &fib.0.v6
-    }
 }
 
 impl DatedFib {
@@ -78,7 +59,7 @@ impl DatedFib {
     /// # Errors
     /// The errors of [`DatedFib::open_with`].
     pub fn of_snapshot(snapshot: DatedSnapshot, options: &FibOptions) -> Result<Self, FibError> {
-        fn family<A: FibFamily>(
+        fn family<A: Addr + Pod>(
             snapshot: &DatedSnapshot,
             options: &FibOptions,
         ) -> Result<OpenFamily<A>, FibError> {
@@ -94,8 +75,9 @@ impl DatedFib {
             Ok(OpenFamily::new(IndexedRoutes::clone(stored), chosen, options.isa))
         }
         options.check()?;
-        let (v4, v6) = (family(&snapshot, options)?, family(&snapshot, options)?);
-        Ok(Self(Arc::new(Inner { v4, v6, snapshot })))
+        let families =
+            PerFamily { v4: family(&snapshot, options)?, v6: family(&snapshot, options)? };
+        Ok(Self(Arc::new(Inner { families, snapshot })))
     }
 
     /// The dates, with the source of each table.
@@ -115,12 +97,12 @@ impl DatedFib {
 
     /// The prefixes of all dates with their engine, whose hops are numbers of [`DatedFib::timelines`].
     #[inline]
-    pub fn family<A: DatedFamily>(&self) -> &OpenFamily<A> {
-        A::dated_family(self)
+    pub fn family<A: Addr + Pod>(&self) -> &OpenFamily<A> {
+        self.0.families.get::<A>()
     }
 
     /// The timelines of a family.
-    pub fn timelines<A: DatedFamily>(&self) -> &Timelines {
+    pub fn timelines<A: Addr + Pod>(&self) -> &Timelines {
         self.0.snapshot.timelines::<A>()
     }
 
@@ -140,16 +122,16 @@ impl DatedFib {
         }
     }
 
-    fn longest<A: DatedFamily>(&self, addr: A, date: u16) -> Option<Match<'_>> {
+    fn longest<A: Addr + Pod>(&self, addr: A, date: u16) -> Option<Match<'_>> {
         let timeline = self.family::<A>().engine().lookup(addr);
         let (hop, len) = self.timelines::<A>().ask().find(timeline, date)?;
-        Some(Match::row(A::any_prefix(prefix_of(addr, len)), hop, self.columns()))
+        Some(Match::row(prefix_of(addr, len).into(), hop, self.columns()))
     }
 
     /// Replaces route numbers: [`OpenFamily::numbers`] gives the longest prefix among all dates, and this function
     /// puts in the longest prefix at each address's date, as a number in [`OpenFamily::routes`]. [`Hop::NONE`] if no
     /// prefix of that date matches.
-    pub fn of_dates<A: DatedFamily>(&self, numbers: &mut [Hop], dates: impl Iterator<Item = u16>) {
+    pub fn of_dates<A: Addr + Pod>(&self, numbers: &mut [Hop], dates: impl Iterator<Item = u16>) {
         let (routes, ask) = (self.family::<A>().routes(), self.timelines::<A>().ask());
         for (number, date) in numbers.iter_mut().zip(dates) {
             let is_there =

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fibula_core::{AnyPrefix, Hop, Prefix, Vrf};
+use fibula_core::{Addr, AnyPrefix, Hop, PerFamily, Prefix, Vrf};
 use fibula_engines::Isa;
 use fibula_rib::{
-    Columns, Generation, IndexedRoutes, Live, Provenance, Snapshot, StoredRoutes, Table,
+    Columns, Generation, IndexedRoutes, Live, Pod, Provenance, Snapshot, StoredRoutes, Table,
     TableError, Written,
 };
 
-use crate::open_family::{Engine, EngineReport, FibFamily, OpenFamily};
+use crate::open_family::{Engine, EngineReport, OpenFamilies, OpenFamily};
 use crate::policy::{Material, choose};
 use crate::{FibError, FibOptions, Match};
 
@@ -29,8 +29,7 @@ pub struct Fib(Arc<Inner>);
 pub type Matches<'a> = Box<dyn Iterator<Item = Match<'a>> + 'a>;
 
 struct Inner {
-    v4: OpenFamily<u32>,
-    v6: OpenFamily<u128>,
+    families: PerFamily<OpenFamilies>,
     columns: Columns,
     provenance: Provenance,
     snapshot: Option<Arc<Snapshot>>,
@@ -62,7 +61,7 @@ impl Fib {
         snapshot: impl Into<Arc<Snapshot>>,
         options: &FibOptions,
     ) -> Result<Self, FibError> {
-        fn family<A: FibFamily>(
+        fn family<A: Addr + Pod>(
             stored: &StoredRoutes<A>,
             options: &FibOptions,
         ) -> Result<OpenFamily<A>, FibError> {
@@ -82,8 +81,10 @@ impl Fib {
         };
         options.check()?;
         Ok(Self(Arc::new(Inner {
-            v4: family(snapshot.family(), options).map_err(named)?,
-            v6: family(snapshot.family(), options).map_err(named)?,
+            families: PerFamily {
+                v4: family(snapshot.family(), options).map_err(named)?,
+                v6: family(snapshot.family(), options).map_err(named)?,
+            },
             columns: snapshot.columns().clone(),
             provenance: snapshot.provenance().clone(),
             snapshot: Some(snapshot),
@@ -96,7 +97,7 @@ impl Fib {
     /// If a hop is not a row of the table's columns, an engine is unknown, or every engine of the list refuses the
     /// table.
     pub fn of_table(table: Table, options: &FibOptions) -> Result<Self, FibError> {
-        fn family<A: FibFamily>(
+        fn family<A: Addr + Pod>(
             table: &Table,
             options: &FibOptions,
         ) -> Result<OpenFamily<A>, FibError> {
@@ -111,8 +112,7 @@ impl Fib {
         options.check()?;
         table.check()?;
         Ok(Self(Arc::new(Inner {
-            v4: family(&table, options)?,
-            v6: family(&table, options)?,
+            families: PerFamily { v4: family(&table, options)?, v6: family(&table, options)? },
             columns: table.columns,
             provenance: table.provenance,
             snapshot: None,
@@ -128,7 +128,7 @@ impl Fib {
 
     /// Makes a `Fib` of two generations. Each family has its own generation, at its own position in the feed.
     pub fn of_generations(v4: Arc<Generation<u32>>, v6: Arc<Generation<u128>>) -> Self {
-        fn family<A: FibFamily>(generation: Arc<Generation<A>>) -> OpenFamily<A> {
+        fn family<A: Addr + Pod>(generation: Arc<Generation<A>>) -> OpenFamily<A> {
             let (name, number) = (generation.engine_name(), generation.number());
             let reason = format!("{name}: of generation {number} of a live table");
             let report = EngineReport { name, isa: Isa::detect(), reason, time: Duration::ZERO };
@@ -136,8 +136,7 @@ impl Fib {
             OpenFamily::new(IndexedRoutes::default(), engine, Isa::detect())
         }
         Self(Arc::new(Inner {
-            v4: family(v4),
-            v6: family(v6),
+            families: PerFamily { v4: family(v4), v6: family(v6) },
             columns: Columns::default(),
             provenance: Provenance::default(),
             snapshot: None,
@@ -155,7 +154,7 @@ impl Fib {
         }
     }
 
-    fn longest<A: FibFamily>(&self, addr: A) -> Option<Match<'_>> {
+    fn longest<A: Addr + Pod>(&self, addr: A) -> Option<Match<'_>> {
         let family = self.family::<A>();
         if let Some(generation) = family.generation() {
             let hop = family.engine().lookup(addr);
@@ -171,7 +170,7 @@ impl Fib {
     /// # Panics
     /// If the slices differ in length.
     #[inline]
-    pub fn lookup_batch<A: FibFamily>(&self, addrs: &[A], hops: &mut [Hop]) {
+    pub fn lookup_batch<A: Addr + Pod>(&self, addrs: &[A], hops: &mut [Hop]) {
         self.family::<A>().engine().lookup_batch(addrs, hops);
     }
 
@@ -180,7 +179,7 @@ impl Fib {
     /// # Errors
     /// [`FibError::NoRoutes`] for a generation of a live table.
     pub fn covering(&self, prefix: impl Into<AnyPrefix>) -> Result<Matches<'_>, FibError> {
-        fn family<A: FibFamily>(fib: &Fib, prefix: Prefix<A>) -> Matches<'_> {
+        fn family<A: Addr + Pod>(fib: &Fib, prefix: Prefix<A>) -> Matches<'_> {
             let routes = fib.family::<A>().routes();
             // Longer prefixes that begin at the same address do not cover the whole prefix.
             let whole = move |&index: &usize| routes.get(index).prefix.covers(prefix);
@@ -198,7 +197,7 @@ impl Fib {
     /// # Errors
     /// [`FibError::NoRoutes`] for a generation of a live table.
     pub fn covered(&self, prefix: impl Into<AnyPrefix>) -> Result<Matches<'_>, FibError> {
-        fn family<A: FibFamily>(fib: &Fib, prefix: Prefix<A>) -> Matches<'_> {
+        fn family<A: Addr + Pod>(fib: &Fib, prefix: Prefix<A>) -> Matches<'_> {
             Box::new(fib.family::<A>().routes().within(prefix).map(move |i| fib.route::<A>(i)))
         }
         self.check_routes()?;
@@ -220,14 +219,14 @@ impl Fib {
         })
     }
 
-    fn of_prefix<A: FibFamily>(&self, prefix: Prefix<A>) -> Option<Match<'_>> {
+    fn of_prefix<A: Addr + Pod>(&self, prefix: Prefix<A>) -> Option<Match<'_>> {
         self.family::<A>().routes().find(prefix).map(|index| self.route::<A>(index))
     }
 
     /// The route of a family with this index.
-    pub(crate) fn route<A: FibFamily>(&self, index: usize) -> Match<'_> {
+    pub(crate) fn route<A: Addr + Pod>(&self, index: usize) -> Match<'_> {
         let route = self.family::<A>().routes().get(index);
-        Match::row(A::any_prefix(route.prefix), route.hop, self.columns())
+        Match::row(route.prefix.into(), route.hop, self.columns())
     }
 
     pub(crate) fn check_routes(&self) -> Result<(), FibError> {
@@ -236,16 +235,8 @@ impl Fib {
 
     /// One family: its engine, its routes, and lookups of route numbers and prefix lengths.
     #[inline]
-    pub fn family<A: FibFamily>(&self) -> &OpenFamily<A> {
-        A::open_family(self)
-    }
-
-    pub(crate) fn v4(&self) -> &OpenFamily<u32> {
-        &self.0.v4
-    }
-
-    pub(crate) fn v6(&self) -> &OpenFamily<u128> {
-        &self.0.v6
+    pub fn family<A: Addr + Pod>(&self) -> &OpenFamily<A> {
+        self.0.families.get::<A>()
     }
 
     /// The columns of values, whose row numbers are the hops. Empty for a generation of a live table, which has
@@ -266,13 +257,13 @@ impl Fib {
 
     /// Whether this is a generation of a live table.
     pub fn is_live(&self) -> bool {
-        self.0.v4.generation().is_some()
+        self.0.families.v4.generation().is_some()
     }
 
     /// Number of routes of both families. 0 for a generation of a live table, whose routes are in the
     /// [`Rib`](fibula_rib::Rib); lookups find them all the same.
     pub fn len(&self) -> usize {
-        self.0.v4.routes().len() + self.0.v6.routes().len()
+        self.0.families.v4.routes().len() + self.0.families.v6.routes().len()
     }
 
     /// Whether [`Fib::len`] is 0: the table has no routes, or it is a generation of a live table.
@@ -287,8 +278,8 @@ impl Fib {
     pub fn to_table(&self) -> Result<Table, FibError> {
         self.check_routes()?;
         Ok(Table {
-            v4: self.0.v4.routes().to_routes(),
-            v6: self.0.v6.routes().to_routes(),
+            v4: self.0.families.v4.routes().to_routes(),
+            v6: self.0.families.v6.routes().to_routes(),
             columns: self.columns().clone(),
             provenance: self.provenance().clone(),
         })
@@ -300,7 +291,8 @@ impl Fib {
     /// If an I/O operation fails, or the table cannot be stored; [`FibError::NoRoutes`] for a generation of a live
     /// table.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<Written, FibError> {
-        let (table, v4, v6) = (self.to_table()?, self.0.v4.part(), self.0.v6.part());
+        let (table, v4, v6) =
+            (self.to_table()?, self.0.families.v4.part(), self.0.families.v6.part());
         Ok(fibula_rib::write(path.as_ref(), &table, &v4, &v6)?)
     }
 
@@ -323,19 +315,20 @@ impl Fib {
         if let Some(snapshot) = &self.0.snapshot {
             return Ok(snapshot.written());
         }
-        let (table, v4, v6) = (self.to_table()?, self.0.v4.part(), self.0.v6.part());
+        let (table, v4, v6) =
+            (self.to_table()?, self.0.families.v4.part(), self.0.families.v6.part());
         Ok(fibula_rib::snapshot::measure(&table, &v4, &v6)?)
     }
 }
 
 impl fmt::Debug for Fib {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fn family<A: FibFamily>(family: &OpenFamily<A>) -> String {
+        fn family<A: Addr + Pod>(family: &OpenFamily<A>) -> String {
             format!("{} routes, {}", family.routes().len(), family.reason())
         }
         f.debug_struct("Fib")
-            .field("v4", &family(&self.0.v4))
-            .field("v6", &family(&self.0.v6))
+            .field("v4", &family(&self.0.families.v4))
+            .field("v6", &family(&self.0.families.v6))
             .field("columns", self.columns())
             .finish()
     }

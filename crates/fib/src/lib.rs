@@ -59,11 +59,11 @@ mod select;
 
 pub use aggregate::aggregate;
 pub use chosen::Chosen;
-pub use dated::{DatedFamily, DatedFib};
+pub use dated::DatedFib;
 pub use error::FibError;
 pub use fib::{Fib, Matches};
 pub use found::Match;
-pub use open_family::{FibFamily, OpenFamily};
+pub use open_family::OpenFamily;
 pub use policy::{EngineChoice, FibOptions, SEARCH};
 
 // Types in the signatures of `Fib`.

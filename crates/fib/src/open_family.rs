@@ -3,38 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fibula_core::{Addr, AnyEngine, AnyPrefix, Hop, Memory, Prefix, Route};
+use fibula_core::{Addr, AnyEngine, FamilyType, Hop, Memory, Route};
 use fibula_engines::{BoxedEngine, Isa};
 use fibula_rib::{EnginePart, Generation, IndexedRoutes, Pod};
 
 use crate::by_need::ByNeed;
-use crate::{Fib, chosen};
-
-/// The families of an open table: `u32` and `u128`.
-pub trait FibFamily: Addr + Pod {
-    #[doc(hidden)]
-    fn open_family(fib: &Fib) -> &OpenFamily<Self>;
-    #[doc(hidden)]
-    fn any_prefix(prefix: Prefix<Self>) -> AnyPrefix;
-}
-
-impl FibFamily for u32 {
-    fn open_family(fib: &Fib) -> &OpenFamily<Self> {
-        fib.v4()
-    }
-    fn any_prefix(prefix: Prefix<Self>) -> AnyPrefix {
-        AnyPrefix::V4(prefix)
-    }
-}
-
-impl FibFamily for u128 {
-    fn open_family(fib: &Fib) -> &OpenFamily<Self> {
-        fib.v6()
-    }
-    fn any_prefix(prefix: Prefix<Self>) -> AnyPrefix {
-        AnyPrefix::V6(prefix)
-    }
-}
+use crate::chosen;
 
 /// The part that answers with hops.
 pub(crate) enum Engine<A: Addr> {
@@ -54,7 +28,7 @@ pub(crate) struct EngineReport {
 }
 
 /// One family of a [`Fib`].
-pub struct OpenFamily<A: FibFamily> {
+pub struct OpenFamily<A: Addr> {
     /// Empty for a generation of a live table.
     routes: IndexedRoutes<A>,
     engine: Engine<A>,
@@ -63,7 +37,14 @@ pub struct OpenFamily<A: FibFamily> {
     lengths: ByNeed<A>,
 }
 
-impl<A: FibFamily> OpenFamily<A> {
+/// An [`OpenFamily`] for each family.
+pub(crate) struct OpenFamilies;
+
+impl FamilyType for OpenFamilies {
+    type Of<A: Addr> = OpenFamily<A>;
+}
+
+impl<A: Addr + Pod> OpenFamily<A> {
     /// `isa` is for the engines that are compiled on demand.
     pub(crate) fn new(
         routes: IndexedRoutes<A>,

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use fibula_core::{AnyPrefix, Value};
-use fibula_rib::{ColumnKind, Columns, Typed};
+use fibula_core::{Addr, AnyPrefix, Value};
+use fibula_rib::{ColumnKind, Columns, Pod, Typed};
 
-use crate::{Fib, FibError, FibFamily, Matches};
+use crate::{Fib, FibError, Matches};
 
 /// The separator of the values in a list ([`Provenance::tags`](fibula_rib::Provenance::tags)).
 const SEPARATOR: char = ';';
@@ -25,11 +25,11 @@ impl Fib {
     /// # Errors
     /// [`FibError::NoRoutes`] for a generation of a live table.
     pub fn routes_between(&self, numbers: Range<usize>) -> Result<Matches<'_>, FibError> {
-        fn family<A: FibFamily>(fib: &Fib, numbers: Range<usize>) -> Matches<'_> {
+        fn family<A: Addr + Pod>(fib: &Fib, numbers: Range<usize>) -> Matches<'_> {
             Box::new(numbers.map(move |index| fib.route::<A>(index)))
         }
         self.check_routes()?;
-        let (v4, all) = (self.v4().routes().len(), self.len());
+        let (v4, all) = (self.family::<u32>().routes().len(), self.len());
         let of = |from: usize, to: usize| {
             numbers.start.clamp(from, to) - from..numbers.end.clamp(from, to) - from
         };

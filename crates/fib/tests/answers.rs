@@ -1,29 +1,29 @@
 //! Answers of every kind of table at every boundary, against the oracle.
 
 use crate::common::{Kinds, dense};
-use fibula_core::{Hop, Lookup, Prefix, Routes, Value};
-use fibula_fib::{Fib, FibFamily, FibOptions};
+use fibula_core::{Addr, Hop, Lookup, Prefix, Routes, Value};
+use fibula_fib::{Fib, FibOptions, Pod};
 use fibula_rib::{ColumnKind, ColumnsBuilder, Table};
 use fibula_testkit::{Oracle, Rng, probes, tables};
 
 /// Every boundary and some addresses more.
-fn addresses<A: FibFamily>(routes: &Routes<A>) -> Vec<A> {
+fn addresses<A: Addr + Pod>(routes: &Routes<A>) -> Vec<A> {
     let mut rng = Rng::new(5);
     probes::boundary(routes).chain((0..500).map(|_| rng.addr())).collect()
 }
 
 /// Whether the address is one that a question turns into another family's.
-fn is_mapped<A: FibFamily>(addr: A) -> bool {
+fn is_mapped<A: Addr + Pod>(addr: A) -> bool {
     A::BITS == 128 && fibula_core::mapped_v4(addr.to_u128()).is_some()
 }
 
 /// The longest match by definition.
-fn longest<A: FibFamily>(routes: &Routes<A>, addr: A) -> Option<(Prefix<A>, Hop)> {
+fn longest<A: Addr + Pod>(routes: &Routes<A>, addr: A) -> Option<(Prefix<A>, Hop)> {
     let covering = routes.iter().filter(|route| route.prefix.contains(addr));
     covering.max_by_key(|route| route.prefix.len()).map(|route| (route.prefix, route.hop))
 }
 
-fn agrees<A: FibFamily>(kinds: &Kinds, routes: &Routes<A>) {
+fn agrees<A: Addr + Pod>(kinds: &Kinds, routes: &Routes<A>) {
     let oracle = Oracle::new(routes);
     let addrs = addresses(routes);
     assert!(addrs.len() > 3 * routes.len());
@@ -85,7 +85,7 @@ fn an_empty_table_has_no_answers() {
 }
 
 /// Route numbers and lengths, searched at first and from engines later: all the same.
-fn numbers_and_lengths<A: FibFamily>(fib: &Fib, routes: &Routes<A>) {
+fn numbers_and_lengths<A: Addr + Pod>(fib: &Fib, routes: &Routes<A>) {
     let addrs = addresses(routes);
     let family = fib.family::<A>();
     let made = |name: &str| family.memory().tables().iter().any(|(table, _)| *table == name);
@@ -145,7 +145,7 @@ fn a_table_just_built_equals_its_file() {
     assert_eq!(file.to_table().unwrap(), table);
     assert_eq!(built.to_table().unwrap(), table);
 
-    fn family<A: FibFamily>(built: &Fib, file: &Fib, routes: &Routes<A>) {
+    fn family<A: Addr + Pod>(built: &Fib, file: &Fib, routes: &Routes<A>) {
         let (one, other) = (built.family::<A>(), file.family::<A>());
         assert_eq!(one.engine_name(), other.engine_name());
         assert_eq!(one.engine().memory(), other.engine().memory());

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use fibula_core::{Addr, AnyPrefix, Hop, Prefix, Route, Routes, Value};
-use fibula_fib::{DatedFamily, DatedFib, EngineChoice, FibOptions};
+use fibula_fib::{DatedFib, EngineChoice, FibOptions, Pod};
 use fibula_rib::{
     ColumnKind, ColumnsBuilder, DatedBuilder, DatedSnapshot, Dates, EnginePart, Moment, Table,
     TableError,
@@ -162,7 +162,7 @@ fn built(days: &[Day], split: usize) -> DatedSnapshot {
 }
 
 /// The numbers of routes and lengths at a date, as annotation asks for them.
-fn by_number<A: DatedFamily>(fib: &DatedFib, addr: A, date: u16) -> (Option<String>, Option<u8>) {
+fn by_number<A: Addr + Pod>(fib: &DatedFib, addr: A, date: u16) -> (Option<String>, Option<u8>) {
     let mut number = [Hop::NONE];
     fib.family::<A>().numbers(&[addr], &mut number);
     fib.of_dates::<A>(&mut number, [date].into_iter());

@@ -5,8 +5,8 @@ use std::fs;
 use crate::common::{dense, table};
 use fibula_core::{Addr, Family, Follow, Hop, Lookup, Memory, PerFamily, Prefix, Routes, TableRef};
 use fibula_engines::{BoxedEngine, Entry, Isa, Registry};
-use fibula_fib::{EngineChoice, Fib, FibError, FibFamily, FibOptions};
-use fibula_rib::{EnginePart, Pod, Snapshot, Table};
+use fibula_fib::{EngineChoice, Fib, FibError, FibOptions, Pod};
+use fibula_rib::{EnginePart, Snapshot, Table};
 use fibula_testkit::{Oracle, probes};
 
 /// More hops than SAIL_L with hops of one byte holds.
@@ -23,7 +23,7 @@ fn open(table: &Table, names: &[&str]) -> Result<Fib, FibError> {
 
 /// It answers as the oracle does.
 fn check(fib: &Fib, table: &Table) {
-    fn family<A: FibFamily>(fib: &Fib, routes: &Routes<A>) {
+    fn family<A: Addr + Pod>(fib: &Fib, routes: &Routes<A>) {
         let report = fibula_testkit::check::check(
             fib.family::<A>().engine(),
             &Oracle::new(routes),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::common::dense;
-use fibula_core::{AnyPrefix, Hop, Prefix, Routes};
-use fibula_fib::{Fib, FibFamily, FibOptions};
+use fibula_core::{Addr, AnyPrefix, Hop, Prefix, Routes};
+use fibula_fib::{Fib, FibOptions, Pod};
 use fibula_testkit::{Rng, probes};
 
 fn texts<'a>(found: impl Iterator<Item = fibula_fib::Match<'a>>) -> Vec<String> {
@@ -12,7 +12,7 @@ fn texts<'a>(found: impl Iterator<Item = fibula_fib::Match<'a>>) -> Vec<String> 
 }
 
 /// The prefixes of the table, those around and beside them, and some that are nowhere.
-fn questions<A: FibFamily>(routes: &Routes<A>) -> Vec<Prefix<A>> {
+fn questions<A: Addr + Pod>(routes: &Routes<A>) -> Vec<Prefix<A>> {
     let mut rng = Rng::new(3);
     let mut questions = vec![Prefix::ALL, Prefix::host(A::MIN), Prefix::host(A::MAX)];
     for route in routes.iter() {
@@ -24,18 +24,18 @@ fn questions<A: FibFamily>(routes: &Routes<A>) -> Vec<Prefix<A>> {
             .push(Prefix::masked(rng.addr(), rng.below(u64::from(A::BITS) + 1) as u8).unwrap());
     }
     questions.retain(|prefix| {
-        matches!(A::any_prefix(*prefix).unmapped(), AnyPrefix::V6(_)) == (A::BITS == 128)
+        matches!(AnyPrefix::from(*prefix).unmapped(), AnyPrefix::V6(_)) == (A::BITS == 128)
     });
     questions
 }
 
-fn agrees<A: FibFamily>(fib: &Fib, routes: &Routes<A>) {
+fn agrees<A: Addr + Pod>(fib: &Fib, routes: &Routes<A>) {
     let map: BTreeMap<Prefix<A>, Hop> = routes.iter().map(|r| (r.prefix, r.hop)).collect();
     let text =
         |(prefix, hop): (&Prefix<A>, &Hop)| format!("{prefix} value={}", hop.index().unwrap());
     let (mut around, mut inside, mut exact) = (0, 0, 0);
     for asked in questions(routes) {
-        let any = A::any_prefix(asked);
+        let any = AnyPrefix::from(asked);
         let mut expected: Vec<_> = map.iter().filter(|(p, _)| p.covers(asked)).collect();
         expected.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         let expected: Vec<String> = expected.into_iter().map(text).collect();
@@ -56,7 +56,7 @@ fn agrees<A: FibFamily>(fib: &Fib, routes: &Routes<A>) {
     // Of an address: all that match, longest first.
     for addr in probes::boundary(routes) {
         let host = Prefix::host(addr);
-        if matches!(A::any_prefix(host).unmapped(), AnyPrefix::V6(_)) == (A::BITS == 128) {
+        if matches!(AnyPrefix::from(host).unmapped(), AnyPrefix::V6(_)) == (A::BITS == 128) {
             let mut expected: Vec<_> = map.iter().filter(|(p, _)| p.contains(addr)).collect();
             expected.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
             let expected: Vec<String> = expected.into_iter().map(text).collect();

@@ -3,14 +3,14 @@
 use std::thread;
 
 use crate::common::dense;
-use fibula_core::{Hop, Lookup};
-use fibula_fib::{Fib, FibFamily, FibOptions};
+use fibula_core::{Addr, Hop, Lookup};
+use fibula_fib::{Fib, FibOptions, Pod};
 use fibula_testkit::{Oracle, probes};
 
 fn is_shared<T: Send + Sync + Clone>() {}
 
 /// Threads ask until engines for routes and lengths were compiled under them; every answer is right.
-fn ask<A: FibFamily>(fib: Fib, addrs: &[A], expected: &[Hop]) -> usize {
+fn ask<A: Addr + Pod>(fib: Fib, addrs: &[A], expected: &[Hop]) -> usize {
     let mut answers = vec![Hop::NONE; addrs.len()];
     let mut batches = 0;
     for _ in 0..40 {

@@ -147,7 +147,7 @@
 
 #[doc(inline)]
 pub use fibula_fib::{
-    EngineChoice, Fib, FibError, FibFamily, FibOptions, Match, OpenFamily, Typed, aggregate,
+    EngineChoice, Fib, FibError, FibOptions, Match, OpenFamily, Pod, Typed, aggregate,
 };
 
 pub use fibula_core::*;

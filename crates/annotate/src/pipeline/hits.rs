@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 
-use fibula_core::{AnyPrefix, Prefix, Value};
-use fibula_fib::Columns;
+use fibula_core::{Addr, AnyPrefix, Prefix, Value};
+use fibula_fib::{Columns, Pod};
 
 use super::answers::{Numbers, RouteNumbers};
 use crate::Top;
 use crate::added::{Added, Addition, added_name};
-use crate::table::{LookupTable, TableAddr};
+use crate::table::{LookupTable, family_of};
 
 /// How often rows and routes were hit, for one address column. Memory is bounded by the table, not by
 /// the input.
@@ -83,12 +83,12 @@ impl Hits {
     }
 
     fn prefixes<'s>(&self, table: &dyn LookupTable) -> Vec<(Ranked<'s>, u64)> {
-        fn family<A: TableAddr>(
+        fn family<A: Addr + Pod>(
             table: &dyn LookupTable,
             counts: &[u64],
             any: fn(Prefix<A>) -> AnyPrefix,
         ) -> Vec<(Ranked<'static>, u64)> {
-            let routes = A::in_table(table).routes();
+            let routes = family_of::<A>(table).routes();
             let hit = counts.iter().enumerate().filter(|(_, count)| **count > 0);
             hit.map(|(i, &count)| (Ranked::Prefix(any(routes.get(i).prefix)), count)).collect()
         }

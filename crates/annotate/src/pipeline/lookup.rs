@@ -2,14 +2,14 @@
 
 use std::sync::OnceLock;
 
-use fibula_core::Hop;
-use fibula_fib::{Ask, DatedFib, Dates};
+use fibula_core::{Addr, Hop};
+use fibula_fib::{Ask, DatedFib, Dates, Pod};
 
 use super::answers::{Answers, Numbers, RouteNumbers, Without};
 use super::keys::{Cells, Keys};
 use super::lengths::MatchedLength;
 use crate::LookupTable;
-use crate::table::TableAddr;
+use crate::table::family_of;
 
 /// The answers that later stages need.
 #[derive(Clone, Copy, Debug, Default)]
@@ -163,16 +163,16 @@ impl<'t> LookUp<'t> {
 
     /// Converts a route's index in its family to its number.
     #[inline]
-    fn route<A: TableAddr>(&self) -> impl Fn(Hop) -> u32 + use<A> {
-        let (first, len) = (self.routes.first::<A>(), A::in_table(self.table).routes().len());
+    fn route<A: Addr + Pod>(&self) -> impl Fn(Hop) -> u32 + use<A> {
+        let (first, len) = (self.routes.first::<A>(), family_of::<A>(self.table).routes().len());
         let none = self.routes.numbers().of(Without::Unmatched);
         move |hop| if (hop.to_bits() as usize) < len { first + hop.to_bits() } else { none }
     }
 
-    fn family<A: TableAddr>(&self, keys: &Keys<A>, scratch: &mut Scratch, answers: &mut Answers) {
+    fn family<A: Addr + Pod>(&self, keys: &Keys<A>, scratch: &mut Scratch, answers: &mut Answers) {
         let Keys { addrs, cells } = keys;
         let (wanted, hops) = (self.wanted, &mut scratch.hops);
-        let family = A::in_table(self.table);
+        let family = family_of::<A>(self.table);
         if wanted.routes {
             fresh(hops, addrs.len());
             family.numbers(addrs, hops);
@@ -202,7 +202,7 @@ impl<'t> LookUp<'t> {
     }
 
     /// Like `family`, but looks up each address in the table of its date.
-    fn family_at<A: TableAddr>(
+    fn family_at<A: Addr + Pod>(
         &self,
         fib: &DatedFib,
         keys: &Keys<A>,
@@ -248,9 +248,9 @@ impl<'t> LookUp<'t> {
     }
 
     /// Reads the rows and lengths of routes that are given by their indices in the family.
-    fn read_routes<A: TableAddr>(&self, keys: &Keys<A>, found: &[Hop], answers: &mut Answers) {
+    fn read_routes<A: Addr + Pod>(&self, keys: &Keys<A>, found: &[Hop], answers: &mut Answers) {
         debug_assert!(self.wanted.rows && self.wanted.lengths, "each is read with the other");
-        let routes = A::in_table(self.table).routes();
+        let routes = family_of::<A>(self.table).routes();
         for (&cell, &hop) in keys.cells.iter().zip(found) {
             let (cell, index) = (cell as usize, hop.to_bits() as usize);
             if index < routes.len() {
@@ -307,7 +307,7 @@ fn fresh(hops: &mut Vec<Hop>, len: usize) {
 
 /// Converts a prefix length that is given as a hop.
 #[inline(always)]
-fn length<A: TableAddr>(hop: Hop) -> MatchedLength {
+fn length<A: Addr + Pod>(hop: Hop) -> MatchedLength {
     match u8::try_from(hop.to_bits()) {
         Ok(len) if len <= A::BITS => MatchedLength::new(A::BITS, len),
         _ => MatchedLength::without(Without::Unmatched),

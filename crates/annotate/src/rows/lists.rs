@@ -1,6 +1,7 @@
 //! Writes the prefixes that cover an address, and their values, as lists.
 
-use fibula_core::{AnyPrefix, Hop, Prefix, ScalarType, Value};
+use fibula_core::{Addr, AnyPrefix, Hop, Prefix, ScalarType, Value};
+use fibula_fib::Pod;
 
 use super::render::{labels, write_matched, write_value};
 use crate::LookupTable;
@@ -8,7 +9,7 @@ use crate::added::{Added, Addition, Substitute};
 use crate::formats::Style;
 use crate::formats::csv::scan::write_field;
 use crate::pipeline::answers::{Answers, Numbers};
-use crate::table::TableAddr;
+use crate::table::family_of;
 
 /// The separator between the items of a list in a field.
 const SEPARATOR: u8 = b';';
@@ -112,13 +113,13 @@ impl<'r> Lists<'r> {
 }
 
 /// Appends the route of this prefix and the routes that cover it, longest first.
-fn covering<A: TableAddr>(
+fn covering<A: Addr + Pod>(
     table: &dyn LookupTable,
     date: Option<u16>,
     prefix: Prefix<A>,
     chain: &mut Vec<(AnyPrefix, Hop)>,
 ) {
-    let routes = A::in_table(table).routes();
+    let routes = family_of::<A>(table).routes();
     // Longer routes that begin at the same address do not cover the whole prefix.
     let found = routes.covering(prefix.addr()).map(|index| routes.get(index));
     let found = found.filter(|route| route.prefix.covers(prefix));

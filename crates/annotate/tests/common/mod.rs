@@ -6,7 +6,10 @@ use std::sync::Arc;
 use fibula_annotate::{
     AnnotateError, AnnotateOptions, Annotator, LogFormat, LookupFamily, LookupTable, Summary,
 };
-use fibula_core::{Addr, Attributes, Change, Hop, Lookup, Memory, Prefix, Routes, Update, Value};
+use fibula_core::{
+    Addr, Attributes, Change, FamilyType, Hop, Lookup, Memory, PerFamily, Prefix, Routes, Update,
+    Value,
+};
 use fibula_fib::{Fib, FibOptions};
 use fibula_rib::{BuilderOptions, ColumnKind, Columns, IndexedRoutes, Pod, TableBuilder};
 
@@ -29,30 +32,36 @@ pub enum SearchMethod {
     Scans,
 }
 
+/// A [`Scan`] for each family.
+pub struct Scans;
+
+impl FamilyType for Scans {
+    type Of<A: Addr> = Scan<A>;
+}
+
 #[derive(Clone)]
 pub struct World {
     pub columns: Columns,
-    pub v4: Scan<u32>,
-    pub v6: Scan<u128>,
+    families: PerFamily<Scans>,
 }
 
 impl World {
     /// The same table, open.
     pub fn fib(&self) -> Fib {
-        let (v4, v6) = (self.v4.list.clone(), self.v6.list.clone());
+        let (v4, v6) = (self.families.v4.list.clone(), self.families.v6.list.clone());
         let columns = self.columns.clone();
         let table = fibula_rib::Table { columns, ..fibula_rib::Table::from_routes(v4, v6) };
         Fib::of_table(table, &FibOptions::default()).unwrap()
     }
 
     pub fn with_ways(&self, ways: SearchMethod) -> Self {
-        let (v4, v6) = (self.v4.clone(), self.v6.clone());
-        let (v4, v6) = (Scan { ways, ..v4 }, Scan { ways, ..v6 });
-        Self { columns: self.columns.clone(), v4, v6 }
+        let (v4, v6) = (self.families.v4.clone(), self.families.v6.clone());
+        let families = PerFamily { v4: Scan { ways, ..v4 }, v6: Scan { ways, ..v6 } };
+        Self { columns: self.columns.clone(), families }
     }
 
-    pub fn family<A: Scanned>(&self) -> &Scan<A> {
-        A::scan_of(self)
+    pub fn family<A: Addr>(&self) -> &Scan<A> {
+        self.families.get::<A>()
     }
 }
 
@@ -61,26 +70,10 @@ impl LookupTable for World {
         &self.columns
     }
     fn v4(&self) -> &dyn LookupFamily<u32> {
-        &self.v4
+        &self.families.v4
     }
     fn v6(&self) -> &dyn LookupFamily<u128> {
-        &self.v6
-    }
-}
-
-pub trait Scanned: Addr + Pod {
-    fn scan_of(world: &World) -> &Scan<Self>;
-}
-
-impl Scanned for u32 {
-    fn scan_of(world: &World) -> &Scan<Self> {
-        &world.v4
-    }
-}
-
-impl Scanned for u128 {
-    fn scan_of(world: &World) -> &Scan<Self> {
-        &world.v6
+        &self.families.v6
     }
 }
 
@@ -99,7 +92,8 @@ impl World {
             builder.apply(&Update::new(prefix.parse().unwrap(), change));
         }
         let table = builder.finish().unwrap();
-        Self { columns: table.columns, v4: Scan::new(table.v4), v6: Scan::new(table.v6) }
+        let families = PerFamily { v4: Scan::new(table.v4), v6: Scan::new(table.v6) };
+        Self { columns: table.columns, families }
     }
 
     pub fn run(
@@ -124,7 +118,7 @@ impl World {
 
 /// A linear scan over the routes.
 #[derive(Clone)]
-pub struct Scan<A: Addr + Pod> {
+pub struct Scan<A: Addr> {
     list: Routes<A>,
     routes: IndexedRoutes<A>,
     ways: SearchMethod,

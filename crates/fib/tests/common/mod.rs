@@ -3,7 +3,7 @@
 
 use fibula_core::{Addr, Attributes, Change, PerFamily, Route, Routes, Update, Value};
 use fibula_engines::Isa;
-use fibula_fib::{Fib, FibFamily, FibOptions};
+use fibula_fib::{Fib, FibOptions, Pod};
 use fibula_rib::{Columns, Live, LiveOptions, Maker, Makers, Rib, Table};
 use fibula_testkit::tables;
 use tempfile::TempDir;
@@ -53,11 +53,11 @@ pub fn live(table: &Table) -> Live {
             Ok(entry.build(routes, Isa::detect())?)
         })]
     }
-    fn feed<A: FibFamily>(live: &Live, routes: &Routes<A>) {
+    fn feed<A: Addr + Pod>(live: &Live, routes: &Routes<A>) {
         for Route { prefix, hop } in routes.iter() {
             let values = [Value::Int(hop.index().unwrap().into())];
             let change = Change::Announce(Attributes::Values(&values));
-            live.apply(&Update::new(A::any_prefix(prefix), change)).unwrap();
+            live.apply(&Update::new(prefix.into(), change)).unwrap();
         }
     }
     let both = PerFamily::<Makers> { v4: makers(), v6: makers() };

@@ -28,7 +28,7 @@ use fibula_sources::Source;
 use peer_dpdk::{self as peer, Device, FRAME, NEIGHBOURS, Scheme, Table};
 
 use devices::Traffic;
-use router::{Bench, Sides, Subject};
+use router::{Bench, Subject};
 use shape::Form;
 
 const EXAMPLES: &str = "\
@@ -115,7 +115,7 @@ fn main() -> ExitCode {
 }
 
 /// What is between the devices.
-enum Case<'a, A: Addr + Sides> {
+enum Case<'a, A: Addr> {
     /// fibula's pipeline.
     Ours(Subject<'a, A>),
     /// The loop in C.
@@ -124,7 +124,7 @@ enum Case<'a, A: Addr + Sides> {
     Example(&'a Table),
 }
 
-fn measure<A: Addr + Sides>(args: &Args, usual: &str, engine: &str) -> Result<(), Failure> {
+fn measure<A: Addr>(args: &Args, usual: &str, engine: &str) -> Result<(), Failure> {
     if !(0.001..=3600.0).contains(&args.seconds) {
         return Err(format!("--seconds {}: 0.001 to 3600 are possible", args.seconds).into());
     }
@@ -132,7 +132,7 @@ fn measure<A: Addr + Sides>(args: &Args, usual: &str, engine: &str) -> Result<()
     let names = Source::parse_list(&[args.table.clone().unwrap_or(usual.to_owned())])?;
     let source = names.first().ok_or("a table is needed")?;
     let table = table(source)?;
-    let routes = A::routes(&table.v4, &table.v6);
+    let routes = table.routes::<A>();
     if routes.is_empty() {
         return Err(format!("{}: no IP{} routes", source.0, A::FAMILY).into());
     }

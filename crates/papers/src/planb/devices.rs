@@ -14,7 +14,7 @@ use fibula_router::port::dpdk::{self, DpdkOptions};
 use peer_dpdk::{self as peer, FRAME, Flows};
 
 use crate::WARM_UP;
-use crate::router::{Bench, PORTS, Sides};
+use crate::router::{Bench, PORTS};
 
 /// From slot to slot: an odd number of cache lines, as in a mempool of DPDK's own.
 pub const STRIDE: u32 = 2048 + 3 * 64;
@@ -31,13 +31,13 @@ pub enum Traffic {
 
 impl Traffic {
     /// All flows, written by a callback.
-    pub fn null<A: Sides>(bench: &Bench<A>) -> Result<Self, Failure> {
+    pub fn null<A: Addr>(bench: &Bench<A>) -> Result<Self, Failure> {
         let flows = |port| Flows::new(bench.frames(port).map(|(frame, _)| frame));
         Ok(Self::Null([flows(0)?, flows(1)?]))
     }
 
     /// The first flows, in files whose names begin so.
-    pub fn capture<A: Sides>(bench: &Bench<A>, path: &Path) -> Result<Self, Failure> {
+    pub fn capture<A: Addr>(bench: &Bench<A>, path: &Path) -> Result<Self, Failure> {
         let paths = array::from_fn(|port| path.with_extension(format!("{port}.pcap")));
         for (port, path) in paths.iter().enumerate() {
             let mut file = BufWriter::new(File::create(path)?);
@@ -57,7 +57,7 @@ impl Traffic {
     }
 
     /// How many of the flows there are.
-    pub fn flows<A: Sides>(&self, bench: &Bench<A>) -> usize {
+    pub fn flows<A: Addr>(&self, bench: &Bench<A>) -> usize {
         match self {
             Self::Null(_) => bench.flows(),
             Self::Capture(_) => bench.flows().min(PORTS * CAPTURE),

@@ -22,7 +22,7 @@ use fibula_simd::Isa;
 use fibula_sources::Source;
 
 use ports::Ports;
-use router::{Bench, Measured, Sides, Subject};
+use router::{Bench, Measured, Subject};
 use shape::Form;
 
 const EXAMPLES: &str = "\
@@ -181,14 +181,14 @@ struct Case<'a, A: Addr> {
 }
 
 /// Measures a table. Whether an engine was wrong.
-fn measure<A: Addr + Sides>(
+fn measure<A: Addr>(
     args: &Args,
     source: &(String, Source),
     usual: &[&str],
     csv: &mut Csv,
 ) -> Result<bool, Failure> {
     let (name, table) = (&source.0, table(source)?);
-    let routes = A::routes(&table.v4, &table.v6);
+    let routes = table.routes::<A>();
     if routes.is_empty() {
         return Err(format!("{name}: no IP{} routes", A::FAMILY).into());
     }

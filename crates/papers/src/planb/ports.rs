@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use fibula_core::Addr;
 use fibula_papers::out::Failure;
 
 #[cfg(feature = "dpdk")]
 use crate::devices::Traffic;
-use crate::router::{Bench, Measured, Sides, Subject};
+use crate::router::{Bench, Measured, Subject};
 use crate::shape::Form;
 
 /// Ports of a kind.
@@ -20,7 +21,7 @@ pub struct Ports {
 
 impl Ports {
     /// Prepares the packets that come in.
-    pub fn new<A: Sides>(name: &str, bench: &Bench<A>) -> Result<Self, Failure> {
+    pub fn new<A: Addr>(name: &str, bench: &Bench<A>) -> Result<Self, Failure> {
         #[cfg(not(feature = "dpdk"))]
         let _ = bench;
         Ok(Self {
@@ -38,7 +39,7 @@ impl Ports {
     }
 
     /// How many flows come in.
-    pub fn flows<A: Sides>(&self, bench: &Bench<A>) -> usize {
+    pub fn flows<A: Addr>(&self, bench: &Bench<A>) -> usize {
         #[cfg(feature = "dpdk")]
         if let Some(devices) = &self.devices {
             return devices.flows(bench);
@@ -47,7 +48,7 @@ impl Ports {
     }
 
     /// Takes the time of a router between them.
-    pub fn run<A: Sides>(
+    pub fn run<A: Addr>(
         &self,
         bench: &Bench<A>,
         subject: Subject<'_, A>,

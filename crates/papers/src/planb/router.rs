@@ -1,12 +1,13 @@
 //! The router that is measured: two memory ports, and what is between them.
 
 use std::array;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_core::{Addr, Lookup, Routes};
+use fibula_core::{Addr, FamilyType, Lookup, PerFamily, Routes};
 use fibula_engines::BoxedEngine;
 use fibula_packet::{Frame, LinkType, checksum};
 use fibula_papers::out::Failure;
@@ -39,34 +40,15 @@ const STRIDE: u32 = 9 * 64;
 /// Flows of the sample that is compared with the oracle.
 const SAMPLE: usize = 20_000;
 
-/// The routes of a family, and their sides of a view.
-pub trait Sides: Addr {
-    /// Those of a table.
-    fn routes<'a>(v4: &'a Routes<u32>, v6: &'a Routes<u128>) -> &'a Routes<Self>;
-    /// This family's engine, and nothing for the other family.
-    fn sides<'a>(engine: Side<'a, Self>, nothing: &'a Nothing) -> (Side<'a, u32>, Side<'a, u128>);
+/// The sides of a view.
+struct Sides<'a>(PhantomData<&'a ()>);
+
+impl<'a> FamilyType for Sides<'a> {
+    type Of<A: Addr> = Side<'a, A>;
 }
 
 /// Tables without routes.
 pub struct Nothing(Oracle<u32>, Oracle<u128>);
-
-impl Sides for u32 {
-    fn routes<'a>(v4: &'a Routes<u32>, _: &'a Routes<u128>) -> &'a Routes<Self> {
-        v4
-    }
-    fn sides<'a>(engine: Side<'a, Self>, nothing: &'a Nothing) -> (Side<'a, u32>, Side<'a, u128>) {
-        (engine, Side { engine: &nothing.1, groups: &[] })
-    }
-}
-
-impl Sides for u128 {
-    fn routes<'a>(_: &'a Routes<u32>, v6: &'a Routes<u128>) -> &'a Routes<Self> {
-        v6
-    }
-    fn sides<'a>(engine: Side<'a, Self>, nothing: &'a Nothing) -> (Side<'a, u32>, Side<'a, u128>) {
-        (Side { engine: &nothing.0, groups: &[] }, engine)
-    }
-}
 
 /// What is between the ports.
 pub enum Subject<'a, A: Addr> {
@@ -131,7 +113,7 @@ pub struct Bench<A: Addr> {
     stride: u32,
 }
 
-impl<A: Sides> Bench<A> {
+impl<A: Addr> Bench<A> {
     pub fn new(
         routes: &Routes<A>,
         (count, bytes): (usize, usize),
@@ -392,11 +374,15 @@ struct Fixed<'a, A: Addr> {
     engine: &'a BoxedEngine<A>,
 }
 
-impl<A: Sides> Views for Fixed<'_, A> {
+impl<A: Addr> Views for Fixed<'_, A> {
     fn view(&mut self) -> View<'_> {
         let Bench { groups, nothing, paths, .. } = self.bench;
-        let (v4, v6) = A::sides(Side { engine: &**self.engine, groups }, nothing);
-        View { v4, v6, egress: paths }
+        let mut sides = PerFamily::<Sides<'_>> {
+            v4: Side { engine: &nothing.0, groups: &[] },
+            v6: Side { engine: &nothing.1, groups: &[] },
+        };
+        *sides.get_mut::<A>() = Side { engine: &**self.engine, groups };
+        View { v4: sides.v4, v6: sides.v6, egress: paths }
     }
 }
 

@@ -11,7 +11,7 @@
 use std::sync::Arc as Shared;
 
 use fibula_core::{Addr, NextHop, NextHops};
-use fibula_fib::{Fib, FibFamily};
+use fibula_fib::{Fib, Pod};
 use fibula_rib::{AttributeChunk, AttributeSet, Generation, Reader};
 
 use super::catalogue::{Catalogue, NOWHERE, Token};
@@ -287,6 +287,6 @@ impl Stamped for StaticViews {
     }
 }
 
-fn side<'a, A: FibFamily>(fib: &'a Fib, groups: &'a [GroupId]) -> Side<'a, A> {
+fn side<'a, A: Addr + Pod>(fib: &'a Fib, groups: &'a [GroupId]) -> Side<'a, A> {
     Side { engine: fib.family::<A>().engine(), groups }
 }

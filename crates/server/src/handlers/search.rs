@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use fibula_core::{AnyPrefix, Value};
-use fibula_fib::FibFamily;
+use fibula_core::{Addr, AnyPrefix, Value};
+use fibula_fib::Pod;
 
 use super::peers;
 use crate::api;
@@ -103,7 +103,7 @@ fn origins(frozen: &Frozen, asn: u32, limit: usize) -> api::Origins {
     api::Origins { table: frozen.table.clone(), routes, prefixes }
 }
 
-fn of_rows<A: FibFamily>(
+fn of_rows<A: Addr + Pod>(
     frozen: &Frozen,
     rows: &[bool],
     limit: usize,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fibula_core::{Addr, Prefix, Vrf};
-use fibula_fib::FibFamily;
+use fibula_fib::Pod;
 use hyper::Response;
 
 use crate::api;
@@ -78,7 +78,7 @@ pub(crate) fn histogram(site: &Arc<Site>, params: &Params) -> Answer {
     })
 }
 
-fn lengths<A: FibFamily>(frozen: &Frozen) -> Vec<u64> {
+fn lengths<A: Addr + Pod>(frozen: &Frozen) -> Vec<u64> {
     let routes = frozen.fib.family::<A>().routes();
     let mut lengths = vec![0; usize::from(A::BITS) + 1];
     for index in 0..routes.len() {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{ListBuilder, StringBuilder};
-use fibula_core::{AnyPrefix, Hop, Prefix};
+use fibula_core::{Addr, AnyPrefix, Hop, Prefix};
+use fibula_fib::Pod;
 
 use super::Grow;
 use crate::pipeline::answers::{Answers, RouteNumbers};
-use crate::table::TableAddr;
+use crate::table::family_of;
 use crate::write::write_prefix;
 use crate::{AnnotateError, LookupTable};
 
@@ -63,13 +64,13 @@ pub(super) fn covering(
     route: u32,
     date: Option<u16>,
 ) -> Vec<(AnyPrefix, Hop)> {
-    fn family<A: TableAddr>(
+    fn family<A: Addr + Pod>(
         table: &dyn LookupTable,
         date: Option<u16>,
         prefix: Prefix<A>,
         any: fn(Prefix<A>) -> AnyPrefix,
     ) -> Vec<(AnyPrefix, Hop)> {
-        let routes = A::in_table(table).routes();
+        let routes = family_of::<A>(table).routes();
         let all = routes.covering(prefix.addr()).map(|route| routes.get(route));
         let row = |hop| match (table.dated(), date) {
             (Some(fib), Some(date)) => fib.timelines::<A>().ask().own(hop, date),
