@@ -29,7 +29,7 @@ portable() {
 # dependency is C: zstd in annotate and export, ring in server.
 cross() {
     local target compiler crates crate packages left=()
-    local no_c=(core simd filter packet classify capture engines baselines rib ingest fib testkit sources measure feeds)
+    local no_c=(core simd filter packet classify engines baselines rib ingest fib testkit feeds)
     local with_c=(annotate export server daemon python)
     for target in aarch64-unknown-linux-gnu x86_64-pc-windows-gnu aarch64-apple-darwin; do
         if ! rustup target list --installed | grep -qx "$target" && ! rustup target add "$target" 2>/dev/null; then

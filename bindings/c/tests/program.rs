@@ -7,9 +7,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fibula::sources::{Merge, Settings, Silent, Source};
 use fibula_core::AnyPrefix;
 use fibula_fib::{Fib, FibOptions};
-use fibula_sources::{Merge, Settings, Silent, Source};
 use fibula_testkit::Rng;
 
 /// Compiles a program for the library that was built with these tests. Returns its path, and the library's folder.

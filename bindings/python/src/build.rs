@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+pub use fibula::sources::BuildReport;
+use fibula::sources::{Merge, Settings, Source, SourceError as Failed};
 use fibula_fib::{EngineChoice, Fib, FibError, FibOptions};
 use fibula_ingest::text::{HeaderLine, KeyColumns, TextOptions};
-use fibula_ingest::{ColumnKind, Damage, HostBits, ReadProgress, ReadReport};
+use fibula_ingest::{ColumnKind, HostBits};
 use fibula_rib::{BuilderOptions, Loading, ScalarType, Table};
 use fibula_rpki::Vrps;
-use fibula_sources::{Merge, Settings, Source, SourceError as Failed, Watch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -50,35 +51,6 @@ pub enum Given<'py> {
 /// A layer's name, if there are layers, and what is merged into it.
 pub type Layer<'py> = (Option<String>, Vec<Given<'py>>);
 
-/// What happened on the way: a line for each thing that is worth one.
-#[derive(Default)]
-pub struct BuildReport {
-    pub damaged: u64,
-    pub damage: Vec<String>,
-    /// Name, format, records, routes, damaged.
-    pub files: Vec<(String, String, u64, u64, u64)>,
-    /// What was read otherwise than one might think.
-    pub notes: Vec<String>,
-}
-
-impl Watch for BuildReport {
-    fn progress(&mut self, _: &str, _: ReadProgress) {}
-
-    fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]) {
-        self.damaged += report.damaged;
-        self.damage.extend(damage.iter().map(ToString::to_string));
-        let ReadReport { records, updates, damaged, .. } = *report;
-        self.files.push((name.to_owned(), report.format.to_owned(), records, updates, damaged));
-        let noted = report.noted.iter().map(|(what, count)| format!("{name}: {what}: {count}"));
-        self.notes.extend(noted);
-    }
-
-    fn stands_in(&mut self, name: &str, column: &str, value: &str) {
-        self.notes
-            .push(format!("{name}: no column {column}, its values are the file's name: {value}"));
-    }
-}
-
 /// Reads and merges the sources, compiles the table, and opens it, in memory or in its file.
 pub fn build(
     py: Python<'_>,
@@ -107,7 +79,7 @@ pub fn build(
                 Some(first) => format!(
                     "no routes at all: {} of {} records are damaged, the first: {first}",
                     report.damaged,
-                    report.files.iter().map(|file| file.2).sum::<u64>()
+                    report.files.iter().map(|file| file.records).sum::<u64>()
                 ),
                 None => "no routes at all; name the format if the source is a table: \
                          format=\"text\""
@@ -210,7 +182,7 @@ fn settings(building: &Building) -> PyResult<Settings> {
         salvage: building.salvage,
         allow_empty: building.allow_empty,
         builder: BuilderOptions {
-            peer: fibula_sources::parse_peer(&building.peer).map_err(wrong)?,
+            peer: fibula::sources::parse_peer(&building.peer).map_err(wrong)?,
             columns: building.columns.clone(),
             as_path: building.as_path,
             communities: building.communities,

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
+use fibula::sources::{Merge, SHOWN, Settings, SourceSummary, Watch as _};
 use fibula_core::{AnyPrefix, Attributes, Change, ScalarType, Update, Value};
 use fibula_ingest::text::RangeFeed;
 use fibula_ingest::{ColumnKind, Damage, HostBits, Sink};
 use fibula_rib::TableBuilder;
-use fibula_sources::{Merge, SHOWN, Settings, Watch as _};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString};
 
@@ -107,7 +107,8 @@ impl Rows<'_> {
         merge.check_repeated().map_err(|error| failed(&error))?;
         report.damaged += damaged;
         let (records, name) = (count as u64, self.name.clone());
-        report.files.push((name, "python".to_owned(), records, records - damaged, damaged));
+        let routes = records - damaged;
+        report.files.push(SourceSummary { name, format: "python", records, routes, damaged });
         Ok(())
     }
 

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::thread;
 
 use arrow_array::ArrayRef;
+use fibula::sources::{SourceError, SourceSummary};
 use fibula_annotate::{AnnotateOptions, PrefixForm, TextForm};
 use fibula_core::Addr;
 use fibula_fib::{Fib, FibOptions, OpenFamily, Pod};
 use fibula_ingest::HostBits;
 use fibula_rib::{Moment, SourceRecord};
-use fibula_sources::SourceError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -83,7 +83,7 @@ impl PyTable {
                     fib.to_table().map_err(|error| error::fib(&error))?
                 }
                 at => {
-                    let table = fibula_sources::open_snapshot(&path, loading, at);
+                    let table = fibula::sources::open_snapshot(&path, loading, at);
                     let (table, _) = table.map_err(|error| match &error {
                         SourceError::Snapshot(error) => error::snapshot(error),
                         error => error::SourceError::new_err(error.to_string()),
@@ -113,7 +113,7 @@ impl PyTable {
         dict.set_item("damaged", report.damaged)?;
         dict.set_item("damage", report.damage)?;
         let sources = PyList::empty(py);
-        for (name, format, records, routes, damaged) in report.files {
+        for SourceSummary { name, format, records, routes, damaged } in report.files {
             let source = PyDict::new(py);
             source.set_item("name", name)?;
             source.set_item("format", format)?;

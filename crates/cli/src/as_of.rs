@@ -4,10 +4,10 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use fibula::sources::{DatedSources, ReadDates, WatchDates};
 use fibula_core::{Addr, grouped};
 use fibula_ingest::{Damage, ReadReport};
 use fibula_rib::{DatedSnapshot, Dates, Pod};
-use fibula_sources::{DatedSources, ReadDates, WatchDates};
 use serde_json::{Value as Json, json};
 
 use crate::failure::{Failure, Outcome};

@@ -4,12 +4,12 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use fibula::sources::{DatesError, SourceError};
 use fibula_daemon::DaemonError;
 use fibula_daemon::config::ConfigError;
 use fibula_feeds::FeedError;
 use fibula_ingest::ReadError;
 use fibula_rib::LiveError;
-use fibula_sources::{DatesError, SourceError};
 
 /// How a command that did its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::str::FromStr;
 
 use clap::Args;
+use fibula::sources::Settings;
+pub use fibula::sources::Source;
 use fibula_core::Family;
 use fibula_ingest::text::{HeaderLine, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, Format, HostBits, ReadOptions, SourceSpec};
 use fibula_rib::{BuilderOptions, Loading, Moment, PeerChoice, ScalarType};
-use fibula_sources::Settings;
-pub use fibula_sources::Source;
 use fibula_testkit::fib::HopModel;
 
 use crate::failure::Failure;
@@ -196,7 +196,7 @@ impl FromStr for Peer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        fibula_sources::parse_peer(text).map(Self)
+        fibula::sources::parse_peer(text).map(Self)
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::fmt::Display;
 
+use fibula::sources::Watch;
+pub use fibula::sources::{DEFAULT_HOPS, Loaded};
 use fibula_core::grouped;
 use fibula_fib::{Fib, FibError, FibOptions};
 use fibula_ingest::{Damage, ReadProgress, ReadReport};
 use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{Moment, PeerChoice, Provenance, SourceRecord, Table, TableDate};
-use fibula_sources::Watch;
-pub use fibula_sources::{DEFAULT_HOPS, Loaded};
 
 use crate::failure::Failure;
 use crate::progress::{Bar, note};
@@ -17,7 +17,7 @@ use crate::source::{ReadArgs, Source};
 /// Reads and merges the sources, in order.
 pub fn load(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
     check_at(sources, read)?;
-    let mut loaded = fibula_sources::load(sources, &read.settings()?, &mut Aloud::of(read))?;
+    let mut loaded = fibula::sources::load(sources, &read.settings()?, &mut Aloud::of(read))?;
     if let Some(model) = read.synthetic_hops {
         loaded.replace_hops(model);
     }

@@ -41,11 +41,14 @@ pub fn unstored<A: Addr>(engine: impl Follow<A> + 'static) -> BoxedEngine<A> {
     Box::new(Boxed { engine, persist: None })
 }
 
+/// [`AnyEngine::persist`] of an engine that has a stored form.
+type PersistFn<E> = fn(&E) -> (&'static str, Vec<TableRef<'_>>);
+
 /// An engine with what its scheme can do.
 struct Boxed<E> {
     engine: E,
     /// `None` if its tables cannot be stored.
-    persist: Option<fn(&E) -> (&'static str, Vec<TableRef<'_>>)>,
+    persist: Option<PersistFn<E>>,
 }
 
 impl<A: Addr, E: Follow<A>> Lookup<A> for Boxed<E> {

@@ -51,7 +51,7 @@ impl<A: Addr> EngineSource<A> for FibOptions {
         });
         let isa = self.isa;
         let maker = |entry: Entry<A>| {
-            Maker::new(entry.name, move |routes: &Routes<A>| Ok(entry.build(routes, isa)?))
+            Maker::new(entry.name, move |routes: &Routes<A>| entry.build(routes, isa))
         };
         entries.into_iter().map(maker).collect()
     }

@@ -4,13 +4,10 @@
 //! one address with the longest matching prefix and its values:
 //!
 //! ```
-//! # use fibula::{FibOptions, sources::{Merge, Settings, Silent, Source}};
 //! # let folder = tempfile::tempdir()?;
 //! # let (text, path) = (folder.path().join("t.csv"), folder.path().join("t.fib"));
 //! # std::fs::write(&text, "prefix,asn,country\n8.8.8.0/24,15169,US\n")?;
-//! # let mut merge = Merge::new(Settings::default());
-//! # merge.add("t", &Source::Feed(text), &mut Silent)?;
-//! # Fib::of_table(merge.finish()?, &FibOptions::default())?.write(&path)?;
+//! # fibula::build(text.to_str().ok_or("a name in UTF-8")?)?.write(&path)?;
 //! use fibula::{Fib, Value};
 //!
 //! let fib = Fib::open(path)?; // "t.fib", which `fibula build` wrote
@@ -20,18 +17,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A program can read other files itself: [`sources`] makes a table from the inputs of `fibula build` (networks and
-//! ranges as text
-//! or CSV, MRT, mmdb, plain or compressed), and [`ingest`] has the decoders.
+//! A program can read other files itself. [`build`] makes a table of what `fibula build` takes: networks and ranges as
+//! text or CSV, MRT, mmdb, plain or compressed. [`sources::TableSources`] has the settings and reports, [`ingest`] the decoders.
 //!
 //! ```
-//! use fibula::sources::{Merge, Settings, Silent, Source};
-//! use fibula::{Fib, FibOptions};
-//!
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mrt/bgpkit-ripe_rrc00_2000.01_bview.20000111.0032.first-20-records.gz");
-//! let mut merge = Merge::new(Settings::default());
-//! merge.add(path, &Source::parse(path)?, &mut Silent)?; // for instance a RIB of RIPE RIS
-//! let fib = Fib::of_table(merge.finish()?, &FibOptions::default())?;
+//! let fib = fibula::build(path)?; // for instance a RIB of RIPE RIS
 //! assert!(fib.columns().names().any(|name| name == "origin_as"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -145,6 +136,10 @@
 //! gains. Limits: those of `planb`.
 #![forbid(unsafe_code)]
 
+pub mod sources;
+
+pub use sources::build;
+
 #[doc(inline)]
 pub use fibula_fib::{
     EngineChoice, Fib, FibError, FibOptions, Match, OpenFamily, Pod, Typed, aggregate,
@@ -158,8 +153,6 @@ pub use fibula_engines as engines;
 pub use fibula_ingest as ingest;
 #[doc(inline)]
 pub use fibula_rib as rib;
-#[doc(inline)]
-pub use fibula_sources as sources;
 
 /// The programs in the README of the repository and in that of the package compile and run.
 #[cfg(doctest)]

@@ -11,29 +11,23 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("filter", &["simd"]),
     ("packet", &["core"]),
     ("classify", &["core", "simd", "filter", "packet"]),
-    ("capture", &[]),
     ("dpdk", &[]),
     ("engines", &["core", "simd"]),
     ("baselines", &["core", "simd", "filter", "engines"]),
     ("rib", &["core"]),
     ("ingest", &["core", "simd"]),
     ("fib", &["core", "engines", "rib"]),
-    ("annotate", &["core", "simd", "fib", "packet", "classify", "capture"]),
+    ("annotate", &["core", "simd", "fib", "packet", "classify"]),
     ("export", &["core", "rib"]),
     ("rpki", &["core", "ingest", "rib"]),
-    ("sources", &["core", "ingest", "rib", "testkit"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
     ("server", &["core", "rib", "fib", "feeds", "annotate"]),
-    (
-        "router",
-        &["core", "simd", "packet", "classify", "capture", "dpdk", "rib", "fib", "ingest", "feeds"],
-    ),
+    ("router", &["core", "simd", "packet", "classify", "dpdk", "rib", "fib", "ingest", "feeds"]),
     (
         "daemon",
-        &["core", "rib", "fib", "ingest", "classify", "feeds", "router", "server", "sources"],
+        &["core", "rib", "fib", "ingest", "classify", "feeds", "router", "server", "fibula"],
     ),
     ("testkit", &["core"]),
-    ("measure", &["core", "testkit"]),
     (
         "papers",
         &[
@@ -47,12 +41,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rib",
             "ingest",
             "router",
-            "sources",
             "testkit",
-            "measure",
+            "fibula",
         ],
     ),
-    ("fibula", &["core", "engines", "rib", "fib", "ingest", "sources"]),
+    ("fibula", &["core", "engines", "rib", "fib", "ingest", "testkit"]),
     (
         "cli",
         &[
@@ -60,7 +53,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "simd",
             "filter",
             "packet",
-            "capture",
             "classify",
             "engines",
             "baselines",
@@ -70,13 +62,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "annotate",
             "export",
             "rpki",
-            "sources",
             "feeds",
             "router",
             "server",
             "daemon",
             "testkit",
-            "measure",
             "fibula",
         ],
     ),
@@ -84,8 +74,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
-    "core", "packet", "classify", "capture", "fib", "ingest", "annotate", "export", "rpki",
-    "sources", "server", "daemon", "testkit", "measure", "papers", "fibula", "cli",
+    "core", "packet", "classify", "fib", "ingest", "annotate", "export", "rpki", "server",
+    "daemon", "testkit", "papers", "fibula", "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.

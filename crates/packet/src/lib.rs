@@ -54,9 +54,15 @@
 //! The parser follows any number of VLAN tags, LLC with SNAP, MPLS labels, PPPoE sessions and PPP, then
 //! one IPv4 or IPv6 header with all its extension headers. It does not look into tunnels.
 //!
-//! The crate is `no_std`, uses no allocator and has no dependencies and no `unsafe` code.
+//! [`capture`] reads and writes the files that packets are stored in.
+//!
+//! The crate is `no_std` and has no dependencies and no `unsafe` code. Only a pcapng file's list of interfaces is allocated.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod capture;
 
 #[cfg(test)]
 extern crate std;

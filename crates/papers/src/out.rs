@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
+use fibula::sources::{DEFAULT_HOPS, Merge, Settings, Silent, Source};
 use fibula_rib::{AtomicFile, Table};
-use fibula_sources::{DEFAULT_HOPS, Merge, Settings, Silent, Source};
 use fibula_testkit::fib::synthetic_hops;
 
 /// Why there is no figure.

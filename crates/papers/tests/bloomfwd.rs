@@ -1,9 +1,9 @@
 //! Bloomfwd's paper: every experiment on a tiny table.
 
 use assert_cmd::Command;
+use fibula::sources::Source;
 use fibula_core::{Lookup, Routes};
 use fibula_simd::Isa;
-use fibula_sources::Source;
 
 const V4: &str = "gen:v4:2015:800:1";
 const V6: &str = "gen:v6:2015:800:1";
@@ -53,7 +53,7 @@ fn said(args: &[&str]) -> (Option<i32>, String, String) {
 /// The bytes of an engine over a generated table.
 fn bytes(table: &str, engine: &str) -> String {
     let Ok(Source::Generated(spec)) = Source::parse(table) else { panic!("{table}") };
-    let table = fibula_sources::generated(spec);
+    let table = fibula::sources::generated(spec);
     let routes: &Routes<u32> = table.routes();
     let entry =
         fibula_baselines::registry().find::<u32>(engine).expect("the registry has the engine");

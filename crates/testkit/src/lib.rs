@@ -10,6 +10,7 @@
 //! - [`StoredTables`]: an engine's tables as a file has them, to be loaded whole or damaged.
 //! - [`TableShape`], [`HopShares`]: what a table is like.
 //! - [`liar`]: engines that answer wrongly, for the tests of checks.
+//! - `measure` (feature `measure`): timed loops on pinned threads, over checked answers.
 //! - [`check`](check::check): an engine against the oracle; [`conforms!`]: the suite that every
 //!   engine passes.
 //!
@@ -25,6 +26,8 @@ pub mod fib;
 mod hop_shares;
 mod hops;
 pub mod liar;
+#[cfg(feature = "measure")]
+pub mod measure;
 mod oracle;
 pub mod plain_rib;
 pub mod probes;

@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use fibula_core::Family;
-use fibula_measure::TrafficInput;
+use fibula_testkit::measure::TrafficInput;
 
 use super::filter;
 use super::isa::{IsaChoice, parse_isa};

@@ -2,7 +2,7 @@
 
 use fibula_core::{Addr, Hop, Lookup};
 
-use fibula_measure::{LookupMode, differences, rate};
+use fibula_testkit::measure::{LookupMode, differences, rate};
 
 use super::{Bench, Spread};
 use crate::engines::Built;
@@ -51,8 +51,9 @@ impl Bench<'_> {
     ) -> Vec<Figures<'e, A>> {
         let keys: Vec<&[A]> = keys.iter().map(Vec::as_slice).collect();
         let count: usize = keys.iter().map(|keys| keys.len()).sum();
-        let checksum =
-            expected.iter().fold(0u32, |sum, hops| sum.wrapping_add(fibula_measure::fold(hops)));
+        let checksum = expected
+            .iter()
+            .fold(0u32, |sum, hops| sum.wrapping_add(fibula_testkit::measure::fold(hops)));
         let chain = &keys[0][..keys[0].len().min(CHAIN)];
         let mut figures: Vec<_> = built
             .iter()
@@ -69,20 +70,24 @@ impl Bench<'_> {
                 let engine: &dyn Lookup<A> = &figures.built.engine;
                 let run = match (self.args.spread, mode) {
                     (Spread::Dispatch, LookupMode::Batch(batch)) => {
-                        fibula_measure::dispatch(engine, &keys, batch, &self.cores)
+                        fibula_testkit::measure::dispatch(engine, &keys, batch, &self.cores)
                     }
-                    _ => fibula_measure::run(engine, &keys, mode, &self.cores),
+                    _ => fibula_testkit::measure::run(engine, &keys, mode, &self.cores),
                 };
                 figures.wrong |= run.checksum != checksum;
                 figures.mlps.push(rate(count, run.time));
                 let alone = if self.args.threads == 1 && self.args.spread == Spread::Own {
                     run
                 } else {
-                    fibula_measure::run(engine, &keys[..1], mode, &self.cores)
+                    fibula_testkit::measure::run(engine, &keys[..1], mode, &self.cores)
                 };
                 figures.alone.push(rate(keys[0].len(), alone.time));
-                let chained =
-                    fibula_measure::run(engine, &[chain], LookupMode::Dependent, &self.cores);
+                let chained = fibula_testkit::measure::run(
+                    engine,
+                    &[chain],
+                    LookupMode::Dependent,
+                    &self.cores,
+                );
                 figures.dependent.push(chained.time.as_secs_f64() * 1e9 / chain.len() as f64);
             }
         }

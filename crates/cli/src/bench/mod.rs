@@ -13,10 +13,10 @@ use std::path::Path;
 use core_affinity::CoreId;
 use fibula_core::{Addr, BuildError, Family, Hop, Routes};
 
-use fibula_measure::{LookupMode, TrafficInput, answers};
 use fibula_rib::Pod;
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
+use fibula_testkit::measure::{LookupMode, TrafficInput, answers};
 use fibula_testkit::traffic::Traffic;
 
 use crate::engines::{self, Built};
@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut bench = Bench {
         args,
         isas: isas(&args.isa, vec![Isa::detect()]),
-        cores: fibula_measure::cores(),
+        cores: fibula_testkit::measure::cores(),
         rows: Vec::new(),
         updates: Vec::new(),
         outcome: Outcome::Done,

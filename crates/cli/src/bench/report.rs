@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use fibula_core::{Addr, Routes, grouped};
 
-use fibula_measure::{LookupMode, TrafficInput, median, rounded};
+use fibula_testkit::measure::{LookupMode, TrafficInput, median, rounded};
 use serde::Serialize;
 
 use super::{Args, Figures, Spread};

@@ -17,7 +17,7 @@ use crate::engines::Built;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Grid};
 use crate::progress::note;
-use fibula_measure::{median, rounded};
+use fibula_testkit::measure::{median, rounded};
 
 /// Changes of a run, at least; a run has no fewer than [`BURSTS`] bursts either.
 const CHANGES: usize = 2048;

@@ -4,8 +4,8 @@ use std::io::{BufRead, Read, Write as _};
 use std::path::Path;
 
 use fibula_annotate::{AnnotateError, AnnotateOptions, FlowChoice, LogFormat, RuleAnnotator};
-use fibula_capture::{Container, Step};
 use fibula_classify::{Field, Flow};
+use fibula_packet::capture::{Container, Step};
 use fibula_packet::{Frame, LinkType};
 
 use super::{COLUMNS, Hits};

@@ -162,7 +162,7 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
         {
             let asked = args.questions.iter().filter_map(|text| question(text).ok());
             let asked: Vec<AnyPrefix> = asked.map(Subject::prefix).collect();
-            return Ok(Fib::of_table(fibula_sources::embedded(Some(&asked))?, &options)?);
+            return Ok(Fib::of_table(fibula::sources::embedded(Some(&asked))?, &options)?);
         }
         return table::open(&sources, &args.read, &options);
     }

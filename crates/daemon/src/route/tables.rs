@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fibula::sources::TableSources;
 use fibula_classify::text::RuleText;
 use fibula_core::{NextHops, Vrf};
 use fibula_feeds::Positions;
@@ -11,8 +12,7 @@ use fibula_router::control::Control;
 use fibula_router::forward::TableByPort;
 use fibula_router::pipeline::{Guided, Routing, Stage};
 use fibula_router::{ForwardOptions, Forwarder};
-use fibula_sources::{Merge, Settings, Silent, Source, SourceError};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::fast::hash_seed;
 use super::rules::{self, Book};
@@ -131,15 +131,17 @@ impl Tables {
     }
 }
 
-/// The table that the configuration names.
+/// The table that the configuration names. What is odd in its sources is logged.
 fn named(config: &RouteConfig, fib: &FibOptions) -> Result<Fib, DaemonError> {
     let names = config.feeds.tables.engine.iter().map(String::as_str);
-    let failed = |error: SourceError| DaemonError::Table(error.into());
-    let mut merge = Merge::new(Settings::default());
-    for (name, source) in Source::parse_list(&config.router.table).map_err(failed)? {
-        merge.add(&name, &source, &mut Silent).map_err(failed)?;
+    let options = fib.clone().engines(names);
+    let build = TableSources { options, ..TableSources::of(config.router.table.iter().cloned()) };
+    let (fib, report) = build.fib().map_err(|error| DaemonError::Table(error.into()))?;
+    if report.damaged > 0 {
+        warn!("{} damaged records of the table were skipped", report.damaged);
     }
-    Ok(Fib::of_table(merge.finish().map_err(failed)?, &fib.clone().engines(names))?)
+    report.damage.iter().chain(&report.notes).for_each(|line| warn!("{line}"));
+    Ok(fib)
 }
 
 /// The VRFs of the ports, and the place of each port's among them.

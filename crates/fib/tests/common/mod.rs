@@ -49,9 +49,7 @@ impl Kinds {
 pub fn live(table: &Table) -> Live {
     fn makers<A: Addr>() -> Vec<Maker<A>> {
         let entry = fibula_engines::Registry::product().find::<A>("planb").unwrap().clone();
-        vec![Maker::new(entry.name, move |routes: &Routes<A>| {
-            Ok(entry.build(routes, Isa::detect())?)
-        })]
+        vec![Maker::new(entry.name, move |routes: &Routes<A>| entry.build(routes, Isa::detect()))]
     }
     fn feed<A: Addr + Pod>(live: &Live, routes: &Routes<A>) {
         for Route { prefix, hop } in routes.iter() {

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use fibula_core::{Addr, Hop, Lookup, Routes};
-use fibula_measure::{LookupMode, TrafficInput, answers, differences, fold, median, rate, rounded};
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
+use fibula_testkit::measure::{
+    LookupMode, TrafficInput, answers, differences, fold, median, rate, rounded,
+};
 
 use crate::Experiment;
 use crate::out::{Cell, Failure, note, read};
@@ -67,7 +69,12 @@ impl Experiment<'_> {
                 let Some((engine, _)) = &case.subject.built else { continue };
                 let Workload { keys, expected } = case.asked;
                 let keys: Vec<&[A]> = keys.iter().map(Vec::as_slice).collect();
-                let run = fibula_measure::run(engine, &keys, LookupMode::Batch(batch), &self.cores);
+                let run = fibula_testkit::measure::run(
+                    engine,
+                    &keys,
+                    LookupMode::Batch(batch),
+                    &self.cores,
+                );
                 let sums = expected.iter().map(|hops| fold(hops));
                 if run.checksum != sums.fold(0, u32::wrapping_add) {
                     case.wrong = Some("other hops when timed than before".to_owned());

@@ -12,12 +12,12 @@ use clap::{Parser, ValueEnum};
 use core_affinity::CoreId;
 use fibula_core::{Addr, Family, Routes};
 
+use fibula::sources::Source;
 use fibula_baselines::bloomfwd::Address;
 use fibula_filter::Parameters;
-use fibula_measure::TrafficInput;
 use fibula_papers::out;
 use fibula_rib::Pod;
-use fibula_sources::Source;
+use fibula_testkit::measure::TrafficInput;
 use fibula_testkit::traffic::Traffic;
 
 use cases::{Case, Subject, number};
@@ -210,7 +210,8 @@ fn run(args: &Args) -> Result<bool, Failure> {
     args.check()?;
     let tables = Source::parse_list(&args.tables())?;
     let csv = Csv::create(&args.csv)?;
-    let mut experiment = Experiment { args, cores: fibula_measure::cores(), csv, is_wrong: false };
+    let mut experiment =
+        Experiment { args, cores: fibula_testkit::measure::cores(), csv, is_wrong: false };
     if args.figure == Figure::Filters {
         filters(&mut experiment.csv)?;
     } else {

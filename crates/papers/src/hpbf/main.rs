@@ -9,12 +9,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use fibula_measure::{median, rounded};
 use fibula_papers::forms::steps::{Step, Visit, repeat};
 use fibula_papers::forms::{Batch, Cache, Form, Searcher};
 use fibula_papers::out::{Cell, Csv, Failure, note};
 use fibula_simd::Isa;
 use fibula_testkit::Rng;
+use fibula_testkit::measure::{median, rounded};
 
 use sets::{Set, extract, run};
 use timing::take_turns;

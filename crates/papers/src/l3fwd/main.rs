@@ -17,14 +17,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use fibula::sources::Source;
 use fibula_core::{Addr, Family};
 use fibula_engines::BoxedEngine;
-use fibula_measure::{median, rounded};
 use fibula_papers::out::{Csv, Failure, note, table};
 use fibula_router::pipeline::ThreadLayout;
 use fibula_router::port::dpdk;
 use fibula_simd::Isa;
-use fibula_sources::Source;
+use fibula_testkit::measure::{median, rounded};
 use peer_dpdk::{self as peer, Device, FRAME, NEIGHBOURS, Scheme, Table};
 
 use devices::Traffic;
@@ -180,7 +180,7 @@ fn measure<A: Addr>(args: &Args, usual: &str, engine: &str) -> Result<(), Failur
         |name: &str| args.cases.is_empty() || args.cases.iter().any(|case| case == name);
     let cases: Vec<_> = CASES.into_iter().zip(every).filter(|(name, _)| is_wanted(name)).collect();
     // Both run where fibula's pipeline would.
-    let core = fibula_measure::cores().first().map(|core| core.id);
+    let core = fibula_testkit::measure::cores().first().map(|core| core.id);
     note(format_args!("l3fwd: measuring {} cases, {} times", cases.len(), args.runs));
     let mut rates = vec![Vec::new(); cases.len()];
     for _ in 0..args.runs {

@@ -14,12 +14,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use fibula::sources::Source;
 use fibula_core::{Addr, Family};
 use fibula_engines::BoxedEngine;
-use fibula_measure::{median, rounded};
 use fibula_papers::out::{Csv, Failure, note, table};
 use fibula_simd::Isa;
-use fibula_sources::Source;
+use fibula_testkit::measure::{median, rounded};
 
 use ports::Ports;
 use router::{Bench, Measured, Subject};
@@ -148,7 +148,7 @@ fn run(args: &Args) -> Result<bool, Failure> {
     if is_dpdk && args.bytes != 64 {
         return Err("frames of ports null and pcap have 64 bytes".into());
     }
-    let cores = fibula_measure::cores().len();
+    let cores = fibula_testkit::measure::cores().len();
     for form in args.threads.iter().filter(|form| cores > 0 && form.threads() > cores) {
         let threads = form.threads();
         note(format_args!(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use fibula_capture::{Container, Step, Time, header, record};
+use fibula_packet::capture::{Container, Step, Time, header, record};
 
 use crate::port::{Port, Queue, Receive, Transmit};
 use crate::{Packet, Pool};

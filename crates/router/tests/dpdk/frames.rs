@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use fibula_capture::{header, record};
+use fibula_packet::capture::{header, record};
 use fibula_router::port::memory::{self, Flows, MemoryOptions};
 
 use super::*;

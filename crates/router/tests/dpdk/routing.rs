@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use fibula_capture::{Container, Step, header, record};
+use fibula_packet::capture::{Container, Step, header, record};
 use fibula_router::forward::View;
 use fibula_router::pipeline::{Attached, Cores, Routing, Stage, ThreadLayout, Views};
 use fibula_router::{Forwarder, Pipeline, PipelineOptions};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fibula_capture::{Container, Step as Record_, header, record};
+use fibula_packet::capture::{Container, Step as Record_, header, record};
 use fibula_router::port::pcap::{self, Pace, PcapOptions};
 
 use super::*;

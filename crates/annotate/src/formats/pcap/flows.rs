@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use fibula_capture::Time;
+use fibula_packet::capture::Time;
 
 use super::packet::{Flow, Protocol};
 

@@ -5,7 +5,7 @@ mod packet;
 
 use std::net::IpAddr;
 
-use fibula_capture::{Container, LIMIT, Packet, Step, Time};
+use fibula_packet::capture::{Container, LIMIT, Packet, Step, Time};
 
 use self::flows::{Flows, Sum};
 use self::packet::{Protocol, flow};

@@ -96,7 +96,7 @@ fn parse_bits(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
-    if let Some(core) = fibula_measure::cores().first() {
+    if let Some(core) = fibula_testkit::measure::cores().first() {
         core_affinity::set_for_current(*core);
     }
     let levels = caches();

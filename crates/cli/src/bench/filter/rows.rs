@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use fibula_core::grouped;
-use fibula_measure::{median, rounded};
 use fibula_simd::Isa;
+use fibula_testkit::measure::{median, rounded};
 use serde::Serialize;
 
 use super::Args;

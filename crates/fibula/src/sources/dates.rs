@@ -9,7 +9,7 @@ use fibula_ingest::{Damage, ReadProgress, ReadReport};
 use fibula_rib::dated::{NameDate, date_of_name};
 use fibula_rib::{DatedBuilder, DatedSnapshot, DatedTable, Dates, Loading, Moment, Table};
 
-use crate::{DatesError, Merge, Settings, Source, Watch, open_snapshot};
+use crate::sources::{DatesError, Merge, Settings, Source, Watch, open_snapshot};
 
 /// The table of a date, not yet read.
 #[derive(Clone, Debug)]

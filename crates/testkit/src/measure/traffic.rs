@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::traffic;
 use fibula_core::{Addr, Routes};
-use fibula_testkit::traffic;
 
 /// A kind of traffic, or a file to be replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]

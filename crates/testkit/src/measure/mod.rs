@@ -3,7 +3,17 @@
 //!
 //! An engine's answers are checked before it is timed ([`differences`]), and the checksum of every timed run is compared
 //! once more ([`fold`]).
-#![forbid(unsafe_code)]
+//!
+//! ```
+//! use fibula_core::Routes;
+//! use fibula_testkit::measure::{answers, differences};
+//! use fibula_testkit::{Oracle, tables};
+//!
+//! let routes: Routes<u32> = tables::dense(1, 100);
+//! let oracle = Oracle::new(&routes);
+//! let keys = [1, 2, 3];
+//! assert!(differences(&oracle, &keys, &answers(&oracle, &keys), 2).is_empty());
+//! ```
 
 mod check;
 mod loops;
@@ -14,8 +24,3 @@ pub use check::{answers, differences};
 pub use loops::{LookupMode, TimedRun, cores, dispatch, fold, run};
 pub use numbers::{median, rate, rounded};
 pub use traffic::TrafficInput;
-
-/// The program in the README compiles and runs.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

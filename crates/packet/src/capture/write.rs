@@ -23,7 +23,7 @@ pub fn record(seconds: u32, micros: u32, len: u32) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Container, Packet, Step, Time};
+    use crate::capture::{Container, Packet, Step, Time};
 
     #[test]
     fn what_is_written_is_read() {

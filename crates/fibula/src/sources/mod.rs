@@ -4,16 +4,16 @@
 //! The command line and the bindings share this code.
 //!
 //! ```
-//! use fibula_sources::{Merge, Settings, Silent, Source};
+//! use fibula::sources::{Merge, Settings, Silent, Source};
 //!
 //! let mut merge = Merge::new(Settings::default());
 //! merge.add("gen:v4:2014:1000:1", &Source::parse("gen:v4:2014:1000:1")?, &mut Silent)?;
 //! let table = merge.finish()?;
 //! assert_eq!((table.v4.len(), table.columns.names().next()), (1000, Some("hop")));
-//! # Ok::<(), fibula_sources::SourceError>(())
+//! # Ok::<(), fibula::sources::SourceError>(())
 //! ```
-#![forbid(unsafe_code)]
 
+mod build;
 mod dates;
 mod dates_error;
 mod embedded;
@@ -22,6 +22,7 @@ mod load;
 mod merge;
 mod source;
 
+pub use build::{BuildReport, SourceSummary, TableSources, build};
 pub use dates::{DatedSource, DatedSources, ReadDates, WatchDates};
 pub use dates_error::DatesError;
 pub use embedded::{NAME as EMBEDDED, embedded};
@@ -32,8 +33,3 @@ pub use merge::{
     snapshot_table,
 };
 pub use source::{Source, parse_peer};
-
-/// The program in the README compiles and runs.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

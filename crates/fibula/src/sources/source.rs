@@ -7,7 +7,7 @@ use std::str::FromStr;
 use fibula_rib::PeerChoice;
 use fibula_testkit::fib::GenSpec;
 
-use crate::{EMBEDDED, SourceError};
+use crate::sources::{EMBEDDED, SourceError};
 
 /// One source of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +26,10 @@ impl Source {
     /// The source with this name. For a file named like one of the special sources, write `./embedded`.
     ///
     /// ```
-    /// use fibula_sources::Source;
+    /// use fibula::sources::Source;
     /// assert_eq!(Source::parse("embedded")?, Source::Embedded);
     /// assert!(Source::parse("no/such/file").is_err());
-    /// # Ok::<(), fibula_sources::SourceError>(())
+    /// # Ok::<(), fibula::sources::SourceError>(())
     /// ```
     ///
     /// # Errors

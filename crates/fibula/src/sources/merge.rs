@@ -15,7 +15,7 @@ use fibula_rib::{
 };
 use fibula_testkit::fib::{GenSpec, HopModel};
 
-use crate::{Source, SourceError, embedded};
+use crate::sources::{Source, SourceError, embedded};
 
 /// Options for reading files and for keeping parts of them.
 #[derive(Clone, Debug, Default)]

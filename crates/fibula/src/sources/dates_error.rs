@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fibula_rib::{Moment, SnapshotError, TableError};
 
-use crate::SourceError;
+use crate::sources::SourceError;
 
 /// The error of tables of several dates.
 #[derive(Debug)]

@@ -1,6 +1,8 @@
 //! A capture, one packet or block after the other.
 
-use crate::bytes::{u16_at, u32_at};
+use alloc::vec::Vec;
+
+use crate::capture::bytes::{u16_at, u32_at};
 
 /// Maximum number of bytes in a packet or block.
 pub const LIMIT: usize = (16 << 20) - 64;

@@ -3,7 +3,7 @@ use std::time::Duration;
 /// The median; sorts the numbers. 0 if there are none.
 ///
 /// ```
-/// assert_eq!(fibula_measure::median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
+/// assert_eq!(fibula_testkit::measure::median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
 /// ```
 pub fn median(numbers: &mut [f64]) -> f64 {
     numbers.sort_by(f64::total_cmp);

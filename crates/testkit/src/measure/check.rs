@@ -2,8 +2,8 @@
 
 use std::thread;
 
+use crate::Oracle;
 use fibula_core::{Addr, Hop, Lookup};
-use fibula_testkit::Oracle;
 
 /// The oracle's answers, key by key. It is asked in ascending order of keys, where neighbours share
 /// most of their way through its trie, and by all cores: millions of keys take a second, not ten.
@@ -58,8 +58,8 @@ pub fn differences<A: Addr>(
 
 #[cfg(test)]
 mod tests {
-    use fibula_testkit::liar::{Liar, Lie};
-    use fibula_testkit::{tables, traffic};
+    use crate::liar::{Liar, Lie};
+    use crate::{tables, traffic};
 
     use super::*;
 

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::io;
 
+use fibula_fib::FibError;
 use fibula_ingest::ReadError;
 use fibula_rib::{Replacement, SnapshotError, TableError};
 
@@ -39,6 +40,15 @@ pub enum SourceError {
     },
     /// The sources cannot be merged into a table.
     Table(TableError),
+    /// There is not one route.
+    NoRoutes {
+        /// The names of the sources.
+        names: String,
+        /// The first damaged record, if one was skipped.
+        first: Option<String>,
+    },
+    /// No engine takes the table, or the engines of a snapshot cannot be used.
+    Fib(FibError),
 }
 
 impl fmt::Display for SourceError {
@@ -57,6 +67,11 @@ impl fmt::Display for SourceError {
             ),
             Self::Snapshot(error) => error.fmt(f),
             Self::Table(error) => error.fmt(f),
+            Self::NoRoutes { names, first: Some(first) } => {
+                write!(f, "{names}: no routes at all, for instance because of: {first}")
+            }
+            Self::NoRoutes { names, first: None } => write!(f, "{names}: no routes at all"),
+            Self::Fib(error) => error.fmt(f),
         }
     }
 }
@@ -64,11 +79,16 @@ impl fmt::Display for SourceError {
 impl std::error::Error for SourceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Generated(_) | Self::Name { .. } | Self::Date { .. } | Self::Repeated(_) => None,
+            Self::Generated(_)
+            | Self::Name { .. }
+            | Self::Date { .. }
+            | Self::NoRoutes { .. }
+            | Self::Repeated(_) => None,
             Self::Io { error, .. } => Some(error),
             Self::Read(error) => Some(error),
             Self::Snapshot(error) => Some(error),
             Self::Table(error) => Some(error),
+            Self::Fib(error) => Some(error),
         }
     }
 }
@@ -82,6 +102,12 @@ impl From<ReadError> for SourceError {
 impl From<SnapshotError> for SourceError {
     fn from(error: SnapshotError) -> Self {
         Self::Snapshot(error)
+    }
+}
+
+impl From<FibError> for SourceError {
+    fn from(error: FibError) -> Self {
+        Self::Fib(error)
     }
 }
 

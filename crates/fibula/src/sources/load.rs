@@ -9,7 +9,7 @@ use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{Snapshot, SourceRecord, Table};
 use fibula_testkit::fib::{HopModel, synthetic_hops};
 
-use crate::{
+use crate::sources::{
     Merge, Settings, Source, SourceError, Watch, embedded, generated, open_snapshot, snapshot_table,
 };
 
@@ -33,12 +33,12 @@ pub struct Loaded {
 /// If a source cannot be read, or the sources cannot be merged.
 ///
 /// ```
-/// use fibula_sources::{Settings, Silent, Source, load};
+/// use fibula::sources::{Settings, Silent, Source, load};
 ///
 /// let sources = Source::parse_list(&["gen:v4:2014:1000:1".to_owned()])?;
 /// let loaded = load(&sources, &Settings::default(), &mut Silent)?;
 /// assert_eq!((&*loaded.name, loaded.table.v4.len()), ("gen:v4:2014:1000:1", 1000));
-/// # Ok::<(), fibula_sources::SourceError>(())
+/// # Ok::<(), fibula::sources::SourceError>(())
 /// ```
 pub fn load(
     sources: &[(String, Source)],

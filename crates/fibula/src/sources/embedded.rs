@@ -9,7 +9,7 @@ use std::ops::Range;
 use fibula_core::{Addr, AnyPrefix, Attributes, Change, Hop, Prefix, Route, Routes, Update, Value};
 use fibula_rib::{ColumnKind, ColumnsBuilder, SourceRecord, Table, TableBuilder};
 
-use crate::SourceError;
+use crate::sources::SourceError;
 
 /// The name of the table as a source.
 pub const NAME: &str = "embedded";
@@ -75,7 +75,7 @@ fn feed_family<A: Addr>(builder: &mut TableBuilder, ranges: Ranges<A>) {
 ///
 /// ```
 /// let asked = ["193.0.6.139/32".parse()?];
-/// let table = fibula_sources::embedded(Some(&asked))?;
+/// let table = fibula::sources::embedded(Some(&asked))?;
 /// assert!(table.v4.len() < 62 && table.v6.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

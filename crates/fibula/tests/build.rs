@@ -1,0 +1,98 @@
+//! Tables by the names of their sources.
+
+use std::fs;
+use std::path::Path;
+
+use fibula::sources::{Settings, SourceError, TableSources};
+use fibula::{Fib, FibOptions, build};
+
+fn testdata(name: &str) -> String {
+    format!("{}/../../testdata/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn name(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn values(fib: &Fib, address: &str) -> Option<String> {
+    fib.lookup(address.parse().unwrap()).map(|found| found.to_string())
+}
+
+#[test]
+fn files_of_any_format_are_built() {
+    let folder = tempfile::tempdir().unwrap();
+    let (csv, text) = (folder.path().join("a.csv"), folder.path().join("b.txt"));
+    fs::write(&csv, "prefix,asn\n10.0.0.0/8,1\n2001:db8::/32,2\n").unwrap();
+    fs::write(&text, "192.0.2.0/24\n10.1.0.0/16\n").unwrap();
+
+    let fib = build(name(&csv)).unwrap();
+    assert_eq!(values(&fib, "10.1.2.3").unwrap(), "10.0.0.0/8 asn=1");
+    assert_eq!(build(name(&text)).unwrap().len(), 2);
+    let mrt = testdata("mrt/bgpkit-ripe_rrc00_2000.01_bview.20000111.0032.first-20-records.gz");
+    assert!(build(&mrt).unwrap().len() > 5);
+    assert_eq!(build("gen:v6:2024:100:1").unwrap().len(), 100);
+
+    let both = build(&format!("{},{}", name(&csv), name(&text))).unwrap();
+    assert_eq!(both.len(), 4);
+    assert_eq!(values(&both, "10.1.2.3").unwrap(), "10.1.0.0/16");
+    assert_eq!(values(&both, "2001:db8::1").unwrap(), "2001:db8::/32 asn=2");
+}
+
+#[test]
+fn a_snapshot_is_used_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.fib");
+    let options = FibOptions::default().engines(["poptrie16", "dxr18"]);
+    let table = TableSources { options, ..TableSources::of(["gen:v4:2024:100:1"]) };
+    table.fib().unwrap().0.write(&path).unwrap();
+
+    let fib = build(name(&path)).unwrap();
+    assert_eq!(fib.family::<u32>().engine_name(), "poptrie16");
+    assert!(fib.family::<u32>().reason().contains("stored"));
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |text: &str| {
+        let path = folder.path().join("t.csv");
+        fs::write(&path, text).unwrap();
+        name(&path).to_owned()
+    };
+    let error = |names: &str| build(names).map(|fib| fib.len()).unwrap_err().to_string();
+
+    assert!(error("no/such/file.csv").contains("no/such/file.csv"));
+    assert!(error("10.0.0.0/8").contains("an address or a prefix"));
+    let damaged = file("prefix,asn\n10.0.0.0/8,1\n10.0.0.300,2\n");
+    assert!(error(&damaged).contains("record 3"), "{}", error(&damaged));
+    let twice = file("prefix,asn\n10.0.0.0/8,1\n10.0.0.0/8,2\n");
+    assert!(error(&twice).contains("occurs twice"), "{}", error(&twice));
+    let none = build(&file("prefix,asn\n"));
+    assert!(none.is_err(), "{:?}", none.map(|fib| fib.len()));
+}
+
+#[test]
+fn a_lenient_build_reports_what_it_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    fs::write(&path, "prefix,asn\n10.0.0.0/8,1\n10.0.0.300,2\n::ffff:192.0.2.0/120,3\n").unwrap();
+    let (fib, report) = TableSources::of([name(&path)]).fib().unwrap();
+    assert_eq!((fib.len(), report.damaged, report.damage.len()), (2, 1, 1));
+    assert!(report.damage[0].contains("record 3"), "{report:?}");
+    assert!(report.notes.len() == 1 && report.notes[0].contains("t.csv"), "{report:?}");
+    assert_eq!((report.files[0].format, report.files[0].records), ("text", 4));
+
+    fs::write(&path, "prefix,asn\n").unwrap();
+    let empty = Settings { allow_empty: true, ..Settings::default() };
+    let fib = TableSources { settings: empty, ..TableSources::of([name(&path)]) }.fib().unwrap().0;
+    assert!(fib.is_empty());
+}
+
+#[test]
+fn an_unknown_engine_is_an_error() {
+    let options = FibOptions::default().engines(["no-engine"]);
+    let error =
+        TableSources { options, ..TableSources::of(["gen:v4:2024:10:1"]) }.fib().unwrap_err();
+    assert!(matches!(error, SourceError::Fib(_)), "{error}");
+    assert!(error.to_string().contains("no-engine"));
+}
