@@ -19,9 +19,31 @@ pub struct Live {
     peer: u32,
 }
 
+/// Number of routes whose updates are made and applied together.
+const CHUNK: usize = 512;
+
 impl Live {
-    fn apply(&self, prefix: AnyPrefix, change: Change<'_>) -> Outcome<()> {
-        Ok(self.table.apply(&Update { peer: self.peer, ..Update::new(prefix, change) })?)
+    /// Gives the routes these values. They have been checked, so that a wrong one has changed nothing.
+    fn set(&self, routes: &[(AnyPrefix, u32)]) -> Outcome<()> {
+        for routes in routes.chunks(CHUNK) {
+            let values: Vec<_> =
+                routes.iter().map(|&(_, value)| [Value::Int(value.into())]).collect();
+            let changes = values.iter().map(|value| Change::Announce(Attributes::Values(value)));
+            self.apply(routes.iter().map(|&(prefix, _)| prefix).zip(changes))?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, prefixes: &[AnyPrefix]) -> Outcome<()> {
+        let mut chunks = prefixes.chunks(CHUNK);
+        chunks.try_for_each(|chunk| {
+            self.apply(chunk.iter().map(|&prefix| (prefix, Change::Withdraw)))
+        })
+    }
+
+    fn apply<'a>(&self, changes: impl Iterator<Item = (AnyPrefix, Change<'a>)>) -> Outcome<()> {
+        let update = |(prefix, change)| Update { peer: self.peer, ..Update::new(prefix, change) };
+        Ok(self.table.apply_all(&changes.map(update).collect::<Vec<_>>())?)
     }
 }
 
@@ -130,10 +152,7 @@ pub unsafe extern "C" fn fibula_live_set(
     guarded(false, || {
         // SAFETY: a table, and an array of `count`.
         let (live, routes) = unsafe { (&*live, array(routes, count)) };
-        for (prefix, value) in all(routes, Route::checked)? {
-            let values = [Value::Int(value.into())];
-            live.apply(prefix, Change::Announce(Attributes::Values(&values)))?;
-        }
+        live.set(&all(routes, Route::checked)?)?;
         Ok(true)
     })
 }
@@ -151,8 +170,7 @@ pub unsafe extern "C" fn fibula_live_remove(
     guarded(false, || {
         // SAFETY: a table, and an array of `count`.
         let (live, routes) = unsafe { (&*live, array(routes, count)) };
-        let prefixes = all(routes, Route::prefix)?;
-        prefixes.into_iter().try_for_each(|prefix| live.apply(prefix, Change::Withdraw))?;
+        live.remove(&all(routes, Route::prefix)?)?;
         Ok(true)
     })
 }

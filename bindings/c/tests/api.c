@@ -131,6 +131,10 @@ static void *read_on(void *argument) {
     return NULL;
 }
 
+/* More routes than the library applies together. */
+#define MANY 2000
+static fibula_route many[MANY];
+
 static void live(void) {
     fibula_live *table = fibula_live_new(0);
     fibula_reader *reader;
@@ -169,6 +173,33 @@ static void live(void) {
     CHECK(fibula_live_flush(table));
     fibula_reader_lookup4(reader, addresses, values, 3);
     CHECK(values[1] == 7 && values[2] == FIBULA_NONE);
+
+    /* Many routes, of which one far behind the first is wrong: none is taken or removed. */
+    for (i = 0; i < MANY; i++) {
+        many[i] = route("11.0.0.0/32", (uint32_t)i);
+        many[i].address[2] = (uint8_t)(i >> 8);
+        many[i].address[3] = (uint8_t)i;
+    }
+    many[MANY - 10].value = FIBULA_NONE;
+    CHECK(!fibula_live_set(table, many, MANY) && strstr(fibula_error(), "route 1990 (counted from 0)") != NULL);
+    CHECK(fibula_live_flush(table));
+    fibula_reader_lookup4(reader, addresses, values, 3);
+    CHECK(values[2] == FIBULA_NONE);
+    many[MANY - 10].value = 1990;
+    CHECK(fibula_live_set(table, many, MANY) && fibula_live_flush(table));
+    fibula_reader_lookup4(reader, &addresses[2], &value, 1);
+    CHECK(value == 0);
+    many[MANY - 10].length = 33;
+    CHECK(!fibula_live_remove(table, many, MANY) && fibula_live_flush(table));
+    for (i = 0; i < MANY; i++) {
+        uint32_t address = 0x0b000000u + (uint32_t)i;
+        fibula_reader_lookup4(reader, &address, &value, 1);
+        CHECK(value == (uint32_t)i);
+    }
+    many[MANY - 10].length = 32;
+    CHECK(fibula_live_remove(table, many, MANY) && fibula_live_flush(table));
+    fibula_reader_lookup4(reader, addresses, values, 3);
+    CHECK(values[2] == FIBULA_NONE);
 
     /* Removal, of what is not there, too. */
     routes[0] = route("10.1.0.0/16", FIBULA_NONE);

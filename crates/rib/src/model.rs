@@ -49,8 +49,13 @@ fn log(capacity: usize) -> Arc<Log<u32>> {
 /// none arrives after a later one of its prefix, positions ascend, and a flush waits for all of it.
 #[test]
 fn the_log_loses_and_reorders_nothing() {
+    (1..=3).for_each(lose_nothing);
+}
+
+/// With this number of changes for each lock of the log.
+fn lose_nothing(chunk: usize) {
     shuttle::check_random(
-        || {
+        move || {
             let log = log(2);
             let seen = Arc::new(Mutex::new((BTreeMap::new(), 0)));
             let compiler = {
@@ -71,12 +76,19 @@ fn the_log_loses_and_reorders_nothing() {
                     }
                 })
             };
-            for i in 0..6 {
-                // As the live table's feed does.
+            let mut i = 0;
+            while i < 6 {
+                // As the live table's feed does, with a chunk of updates at a time.
                 while log.is_full() {
                     log.wait_for_room();
                 }
-                log.push(change(i % 3, i), u64::from(i) + 1);
+                let mut writer = log.writer();
+                for _ in 0..chunk {
+                    if i < 6 && !log.is_full() {
+                        writer.push(change(i % 3, i), u64::from(i) + 1);
+                        i += 1;
+                    }
+                }
             }
             log.flush();
             {
@@ -85,7 +97,7 @@ fn the_log_loses_and_reorders_nothing() {
                 let last = [3, 4, 5].map(Some);
                 assert!(seen.0.values().copied().eq(last), "{seen:?}");
             }
-            log.push(change(7, 9), 7);
+            log.writer().push(change(7, 9), 7);
             log.close();
             compiler.join().unwrap();
             assert_eq!(seen.lock().unwrap().1, 7, "what was pushed before the end is published");

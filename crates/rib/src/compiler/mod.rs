@@ -25,7 +25,6 @@
 mod costs;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,9 +32,10 @@ use fibula_core::{Addr, AnyEngine, BoxedEngine, Hop, Patched, Prefix, Route, Rou
 
 use crate::audit::{Auditor, Probe, differences};
 use crate::choice::{Choice, EngineSource, Maker};
+use crate::live::SharedRib;
 use crate::log::{Arrivals, Due, Log};
 use crate::publisher::{AttributeTable, Generation, Publisher, Retired};
-use crate::status::{Counters, EngineRefusal, Event, Events, lock_std};
+use crate::status::{Counters, EngineRefusal, Event, Events};
 use crate::sync::Arc;
 use crate::{Change, Rib};
 use costs::{Costs, UpdateMethod};
@@ -43,7 +43,7 @@ use costs::{Costs, UpdateMethod};
 /// What the compiler of a table shares with the rest of it.
 pub(crate) struct Shared<A: Addr> {
     pub(crate) vrf: Vrf,
-    pub(crate) rib: Arc<Mutex<Rib>>,
+    pub(crate) rib: Arc<SharedRib>,
     pub(crate) log: Arc<Log<A>>,
     pub(crate) publisher: Arc<Publisher<A>>,
     pub(crate) counters: Arc<Counters>,
@@ -272,7 +272,7 @@ impl<A: Addr> Compiler<A> {
     /// generation has to give.
     fn cut(&mut self) -> (Vec<Change<A>>, u64, Vec<Probe<A>>) {
         // Held also where nothing is compared: the end of a session is many changes and one event.
-        let rib = lock_std(&self.shared.rib);
+        let rib = self.shared.rib.lock();
         let batch = self.shared.log.cut();
         if self.heal {
             self.tables.take(&rib, self.shared.vrf);

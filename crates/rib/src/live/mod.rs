@@ -1,18 +1,23 @@
 //! A table that changes while it is read: a RIB, a log, a compiler and readers.
 
+mod logs;
 mod pipeline;
+mod shared;
 
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::slice;
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use fibula_core::{Addr, AnyPrefix, FamilyType, PerFamily, Update, Vrf};
 
 use crate::choice::EngineSource;
 use crate::publisher::Generation;
-use crate::status::{Counters, Event, Events, LiveError, lock_std};
+use crate::status::{Counters, Event, Events, LiveError};
 use crate::sync::Arc;
-use crate::{Audit, Change, Changes, Checkpoint, History, Pacing, Peer, Reader, Rib, TableError};
+use crate::{Audit, Checkpoint, History, Pacing, Peer, Reader, Rib, TableError};
+use logs::{Followed, ToLogs};
 use pipeline::{Pipeline, With};
+pub(crate) use shared::SharedRib;
 
 /// Options of a [`Live`] table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +74,7 @@ impl Default for LiveOptions {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Live {
-    rib: Arc<Mutex<Rib>>,
+    rib: Arc<SharedRib>,
     tables: RwLock<PerFamily<Pipelines>>,
     history: History,
     engines: PerFamily<Engines>,
@@ -91,33 +96,8 @@ impl FamilyType for Pipelines {
     type Of<A: Addr> = Vec<Arc<Pipeline<A>>>;
 }
 
-/// Between the RIB, whose changes they are, and the logs.
-struct ToLogs<'a> {
-    tables: RwLockReadGuard<'a, PerFamily<Pipelines>>,
-    history: &'a History,
-    /// The place of the changes in the feed.
-    sequence: u64,
-}
-
-impl ToLogs<'_> {
-    fn table<A: Addr>(&self, vrf: Vrf) -> Option<&Pipeline<A>> {
-        self.tables.get::<A>().iter().find(|table| table.vrf == vrf).map(|table| &**table)
-    }
-
-    fn is_full<A: Addr>(&self, vrf: Vrf) -> bool {
-        self.table::<A>(vrf).is_some_and(|table| table.log.is_full())
-    }
-}
-
-impl Changes for ToLogs<'_> {
-    fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>) {
-        self.history.push(vrf, &change);
-        if let Some(table) = self.table::<A>(vrf) {
-            table.counters.changes.add(1);
-            table.log.push(change, self.sequence);
-        }
-    }
-}
+/// Maximum number of updates that [`Live::apply_all`] applies with one lock of the RIB, about a millisecond's.
+const CHUNK: usize = 512;
 
 impl Live {
     /// Starts to follow the RIB: compiles the tables of its VRFs with the engines of `engines`. `events` is called
@@ -134,14 +114,14 @@ impl Live {
     ) -> Result<Self, LiveError> {
         let engines = Arc::new(engines);
         let live = Self {
-            rib: Arc::new(Mutex::new(rib)),
+            rib: Arc::new(SharedRib::new(rib)),
             tables: RwLock::default(),
             history: History::new(options.history),
             engines: PerFamily { v4: Arc::<_>::clone(&engines) as _, v6: engines as _ },
             options,
             events: Arc::new(events),
         };
-        vrfs.iter().try_for_each(|&vrf| live.follow(vrf, &lock_std(&live.rib)))?;
+        vrfs.iter().try_for_each(|&vrf| live.follow(vrf, &live.rib.lock()))?;
         Ok(live)
     }
 
@@ -156,7 +136,7 @@ impl Live {
         Ok(())
     }
 
-    fn tables(&self) -> RwLockReadGuard<'_, PerFamily<Pipelines>> {
+    fn tables(&self) -> Followed<'_> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -164,7 +144,7 @@ impl Live {
     /// starting fails, or [`LiveOptions::tables`] VRFs are followed already, the VRF is only in the RIB, and an
     /// [`Event::NotFollowed`] reports it.
     pub fn vrf(&self, name: &str) -> Vrf {
-        let mut rib = lock_std(&self.rib);
+        let mut rib = self.rib.lock();
         let is_known =
             rib.find_vrf(name).is_some_and(|vrf| rib.vrf_name(vrf).is_some() || vrf == 0);
         let vrf = rib.vrf(name);
@@ -202,46 +182,68 @@ impl Live {
     /// # Errors
     /// The errors of [`Rib::apply`]; [`TableError::Stopped`] if the table's compiler panicked.
     pub fn apply(&self, update: &Update<'_>) -> Result<(), TableError> {
-        loop {
-            let (mut rib, mut logs) = self.locked();
-            let is_full = match update.prefix {
-                AnyPrefix::V4(_) => logs.is_full::<u32>(update.vrf),
-                AnyPrefix::V6(_) => logs.is_full::<u128>(update.vrf),
-            };
-            if !is_full {
-                return rib.apply(update, &mut logs);
-            }
-            // The compiler needs the RIB to make room.
-            drop((rib, logs));
-            match update.prefix {
-                AnyPrefix::V4(_) => self.wait_for_room::<u32>(update.vrf)?,
-                AnyPrefix::V6(_) => self.wait_for_room::<u128>(update.vrf)?,
+        self.apply_all(slice::from_ref(update))
+    }
+
+    /// Applies updates in their order, like [`Live::apply`] for each, but locks the RIB and the logs once for up to 512
+    /// of them. Between two such chunks, threads that wait for the RIB have their turn. Readers of engines never wait.
+    ///
+    /// # Errors
+    /// The errors of [`Live::apply`]. The updates before the refused one are applied, those after it are not.
+    pub fn apply_all(&self, updates: &[Update<'_>]) -> Result<(), TableError> {
+        let mut left = updates;
+        let mut is_first = true;
+        while !left.is_empty() {
+            let chunk = &left[..left.len().min(CHUNK)];
+            let applied = self.apply_chunk(chunk, std::mem::take(&mut is_first))?;
+            left = &left[applied..];
+            if applied < chunk.len() {
+                // The compiler needs the RIB to make room.
+                match left[0].prefix {
+                    AnyPrefix::V4(_) => self.wait_for_room::<u32>(left[0].vrf)?,
+                    AnyPrefix::V6(_) => self.wait_for_room::<u128>(left[0].vrf)?,
+                }
             }
         }
+        Ok(())
+    }
+
+    /// Applies updates until the log of one has no room; returns how many were applied.
+    fn apply_chunk(&self, updates: &[Update<'_>], is_first: bool) -> Result<usize, TableError> {
+        let mut rib = if is_first { self.rib.lock_now() } else { self.rib.lock() };
+        let tables = self.tables();
+        let mut logs = ToLogs::new(&tables, &self.history, 0);
+        for (at, update) in updates.iter().enumerate() {
+            if logs.is_full(update) {
+                return Ok(at);
+            }
+            logs.sequence = rib.sequence() + 1;
+            rib.apply(update, &mut logs)?;
+        }
+        Ok(updates.len())
     }
 
     /// Ends the session with the peer; see [`Rib::peer_down`].
     pub fn peer_down(&self, peer: u32) {
-        let (mut rib, mut logs) = self.locked();
-        rib.peer_down(peer, &mut logs);
+        self.event(|rib, logs| rib.peer_down(peer, logs));
     }
 
     /// Marks the peer's routes because it starts over; see [`Rib::mark_stale`]. They stay in use.
     pub fn mark_stale(&self, peer: u32) {
-        lock_std(&self.rib).mark_stale(peer);
+        self.rib.lock_now().mark_stale(peer);
     }
 
     /// Removes the routes that the peer did not announce again; see [`Rib::sweep`].
     pub fn sweep(&self, peer: u32) {
-        let (mut rib, mut logs) = self.locked();
-        rib.sweep(peer, &mut logs);
+        self.event(|rib, logs| rib.sweep(peer, logs));
     }
 
-    /// The RIB, and the logs for the changes of the feed's next event.
-    fn locked(&self) -> (MutexGuard<'_, Rib>, ToLogs<'_>) {
-        let rib = lock_std(&self.rib);
+    /// The feed's next event that changes many routes.
+    fn event(&self, apply: impl FnOnce(&mut Rib, &mut ToLogs<'_>)) {
+        let mut rib = self.rib.lock_now();
+        let tables = self.tables();
         let sequence = rib.sequence() + 1;
-        (rib, ToLogs { tables: self.tables(), history: &self.history, sequence })
+        apply(&mut rib, &mut ToLogs::new(&tables, &self.history, sequence));
     }
 
     fn pipeline<A: Addr>(&self, vrf: Vrf) -> Option<Arc<Pipeline<A>>> {
@@ -258,23 +260,23 @@ impl Live {
 
     /// The number of this peer; see [`Rib::peer`].
     pub fn peer(&self, peer: Peer) -> u32 {
-        lock_std(&self.rib).peer(peer)
+        self.rib.lock().peer(peer)
     }
 
     /// The positions of a source's columns among the values; see [`Rib::value_places`].
     pub fn value_places(&self, columns: &[&str]) -> Vec<usize> {
-        lock_std(&self.rib).value_places(columns)
+        self.rib.lock().value_places(columns)
     }
 
     /// The locked RIB, which cannot change meanwhile.
     pub fn with_rib<T>(&self, look: impl FnOnce(&Rib) -> T) -> T {
-        look(&lock_std(&self.rib))
+        look(&self.rib.lock())
     }
 
     /// Makes a checkpoint of the RIB. The feed does not wait while it is copied and written. `position` is the feed's
     /// own description of its position.
     pub fn checkpoint(&self, position: &str) -> Checkpoint {
-        lock_std(&self.rib).checkpoint(position)
+        self.rib.lock().checkpoint(position)
     }
 
     /// A reader of the VRF's table; `None` if the VRF is not followed. Clone it for each thread.

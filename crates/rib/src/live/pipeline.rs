@@ -1,12 +1,11 @@
 //! The log, the compiler and the publisher of one table.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::thread::{self, JoinHandle};
 
 use fibula_core::{Addr, Vrf};
 
-use super::LiveOptions;
+use super::{LiveOptions, SharedRib};
 use crate::audit::Auditor;
 use crate::choice::EngineSource;
 use crate::compiler::{Compiler, Shared, Tables, first};
@@ -19,7 +18,7 @@ use crate::{Rib, TableError};
 /// The settings for the tables of a VRF.
 #[derive(Clone, Copy)]
 pub(super) struct With<'a> {
-    pub(super) rib: &'a Arc<Mutex<Rib>>,
+    pub(super) rib: &'a Arc<SharedRib>,
     pub(super) vrf: Vrf,
     pub(super) options: &'a LiveOptions,
     pub(super) events: &'a Events,

@@ -21,7 +21,7 @@ pub(crate) use queue::Arrivals;
 pub use queue::{Batch, Pacing};
 
 use crate::Change;
-use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait, wait_for};
+use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, wait, wait_for};
 use queue::Queue;
 
 /// The log of one table.
@@ -43,6 +43,31 @@ struct State<A: Addr> {
     closed: bool,
     /// The compiler is gone before the end.
     stopped: bool,
+}
+
+/// A locked log, which changes are added to. They count as arrived when it was locked.
+pub(crate) struct Writer<'a, A: Addr> {
+    log: &'a Log<A>,
+    state: MutexGuard<'a, State<A>>,
+    now: u64,
+}
+
+impl<A: Addr> Writer<'_, A> {
+    /// Adds a change.
+    pub(crate) fn push(&mut self, change: Change<A>, sequence: u64) {
+        let Self { log, state, now } = self;
+        if state.stopped {
+            return; // nobody takes it any more
+        }
+        let was_empty = state.queue.is_empty();
+        state.queue.push(*now, change, sequence);
+        if state.queue.is_full(*now) {
+            log.set_full(state);
+        }
+        if was_empty || state.queue.due(0) == Some(Duration::ZERO) {
+            log.to_compiler.notify_one();
+        }
+    }
 }
 
 /// Why the compiler was woken.
@@ -105,21 +130,10 @@ impl<A: Addr> Log<A> {
         !state.stopped
     }
 
-    /// Adds a change. The caller holds the RIB's lock, so that each batch matches one exact RIB state.
-    pub(crate) fn push(&self, change: Change<A>, sequence: u64) {
-        let mut state = lock(&self.state);
-        if state.stopped {
-            return; // nobody takes it any more
-        }
-        let was_empty = state.queue.is_empty();
-        let now = self.now();
-        state.queue.push(now, change, sequence);
-        if state.queue.is_full(now) {
-            self.set_full(&state);
-        }
-        if was_empty || state.queue.due(0) == Some(Duration::ZERO) {
-            self.to_compiler.notify_one();
-        }
+    /// Locks the log for changes. The caller holds the RIB's lock, so that each batch matches one exact RIB state.
+    pub(crate) fn writer(&self) -> Writer<'_, A> {
+        let state = lock(&self.state);
+        Writer { log: self, state, now: self.now() }
     }
 
     /// Waits until a cut is due.

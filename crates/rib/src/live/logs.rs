@@ -1,0 +1,73 @@
+//! Passes the changes of the RIB to the logs of the followed tables.
+
+use std::sync::RwLockReadGuard;
+
+use fibula_core::{Addr, AnyPrefix, FamilyType, PerFamily, Update, Vrf};
+
+use super::Pipelines;
+use super::pipeline::Pipeline;
+use crate::log::Writer;
+use crate::{Change, Changes, History};
+
+/// The tables that are followed, locked for some events of the feed.
+pub(super) type Followed<'a> = RwLockReadGuard<'a, PerFamily<Pipelines>>;
+
+/// Between the RIB, whose changes they are, and the logs. The log of a changed table stays locked until another VRF
+/// changes, or until this is dropped.
+pub(super) struct ToLogs<'a> {
+    tables: &'a PerFamily<Pipelines>,
+    history: &'a History,
+    open: PerFamily<Open<'a>>,
+    /// The position of the changes in the feed.
+    pub(super) sequence: u64,
+}
+
+/// The log that is locked, and its table.
+struct Open<'a>(std::marker::PhantomData<&'a ()>);
+
+impl<'a> FamilyType for Open<'a> {
+    type Of<A: Addr> = Option<(&'a Pipeline<A>, Writer<'a, A>)>;
+}
+
+impl<'a> ToLogs<'a> {
+    pub(super) fn new(tables: &'a Followed<'_>, history: &'a History, sequence: u64) -> Self {
+        Self { tables, history, open: PerFamily { v4: None, v6: None }, sequence }
+    }
+
+    fn table<A: Addr>(&self, vrf: Vrf) -> Option<&'a Pipeline<A>> {
+        let tables: &'a PerFamily<Pipelines> = self.tables;
+        tables.get::<A>().iter().find(|table| table.vrf == vrf).map(|table| &**table)
+    }
+
+    /// Whether the update's table has no room for its changes.
+    pub(super) fn is_full(&self, update: &Update<'_>) -> bool {
+        let vrf = update.vrf;
+        match update.prefix {
+            AnyPrefix::V4(_) => self.table::<u32>(vrf).is_some_and(|table| table.log.is_full()),
+            AnyPrefix::V6(_) => self.table::<u128>(vrf).is_some_and(|table| table.log.is_full()),
+        }
+    }
+
+    /// The log of the VRF's table, locked.
+    fn writer<A: Addr>(&mut self, vrf: Vrf) -> Option<&mut (&'a Pipeline<A>, Writer<'a, A>)> {
+        let is_open = self.open.get::<A>().as_ref().is_some_and(|(table, _)| table.vrf == vrf);
+        if !is_open {
+            let table = self.table::<A>(vrf);
+            let open = self.open.get_mut::<A>();
+            *open = None; // one log of a family is locked at a time
+            *open = table.map(|table| (table, table.log.writer()));
+        }
+        self.open.get_mut::<A>().as_mut()
+    }
+}
+
+impl Changes for ToLogs<'_> {
+    fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>) {
+        self.history.push(vrf, &change);
+        let sequence = self.sequence;
+        if let Some((table, log)) = self.writer::<A>(vrf) {
+            table.counters.changes.add(1);
+            log.push(change, sequence);
+        }
+    }
+}
