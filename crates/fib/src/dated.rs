@@ -128,20 +128,6 @@ impl DatedFib {
         Some(Match::row(prefix_of(addr, len).into(), hop, self.columns()))
     }
 
-    /// Replaces route numbers: [`OpenFamily::numbers`] gives the longest prefix among all dates, and this function
-    /// puts in the longest prefix at each address's date, as a number in [`OpenFamily::routes`]. [`Hop::NONE`] if no
-    /// prefix of that date matches.
-    pub fn of_dates<A: Addr + Pod>(&self, numbers: &mut [Hop], dates: impl Iterator<Item = u16>) {
-        let (routes, ask) = (self.family::<A>().routes(), self.timelines::<A>().ask());
-        for (number, date) in numbers.iter_mut().zip(dates) {
-            let is_there =
-                |&index: &usize| date != Dates::NONE && ask.own(routes.hop(index), date).is_some();
-            let found =
-                number.index().and_then(|index| routes.outward(index as usize).find(is_there));
-            *number = found.map_or(Hop::NONE, |index| Hop::new(index as u32));
-        }
-    }
-
     /// The matches of an address over time: for each change, the number of the date and the match from then on;
     /// `None` if nothing matches. The first entry is the first date.
     pub fn history(&self, address: IpAddr) -> impl Iterator<Item = (u16, Option<Match<'_>>)> {

@@ -27,7 +27,7 @@ pub(crate) struct EngineReport {
     pub(crate) time: Duration,
 }
 
-/// One family of a [`Fib`].
+/// One family of a [`Fib`](crate::Fib).
 pub struct OpenFamily<A: Addr> {
     /// Empty for a generation of a live table.
     routes: IndexedRoutes<A>,
@@ -58,7 +58,7 @@ impl<A: Addr + Pod> OpenFamily<A> {
         Self { routes, engine, report, numbers, lengths }
     }
 
-    /// The lookup that answers with hops: rows of [`Fib::columns`], or numbers of attribute sets for a generation.
+    /// The lookup that answers with hops: rows of [`Fib::columns`](crate::Fib::columns), or numbers of attribute sets for a generation.
     /// Keep the reference for a whole batch: it saves the check for the kind of engine, and a lookup is one virtual
     /// call.
     #[inline]
