@@ -109,6 +109,7 @@ impl<A: Addr + Pod> LookupFamily<A> for OpenFamily<A> {
     }
 }
 
+// A table that several annotators share. The call through the pointer is one for each batch.
 macro_rules! shared {
     ($($pointer:ty),*) => {$(
         impl<T: LookupTable + ?Sized> LookupTable for $pointer {

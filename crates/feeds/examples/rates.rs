@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use fibula_core::Update;
-use fibula_feeds::{FeedError, Listener, Session, SessionOptions};
+use fibula_feeds::{FeedError, Listener, Protocol, Session, SessionOptions};
 use fibula_ingest::bgp::BgpOptions;
 use fibula_ingest::bmp::BmpDecoder;
 use fibula_ingest::fpm::FpmDecoder;
@@ -123,12 +123,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let (name, mut table) = (protocol.clone(), Table::default());
     let mut session = Session::new(move || decoder(&name), SessionOptions::default());
-    session.connected(Duration::ZERO, &mut table)?;
+    session.connected(Duration::ZERO, &mut table, &mut Vec::new())?;
     let routes = stream.prefixes.len();
     let load = |session: &mut Session, table: &mut Table, bytes: &[u8]| -> Result<_, FeedError> {
         let began = Time::now();
         for piece in bytes.chunks(PIECE) {
-            session.bytes(Duration::ZERO, piece, table)?;
+            session.bytes(Duration::ZERO, piece, table, &mut Vec::new())?;
         }
         Ok(began.elapsed())
     };

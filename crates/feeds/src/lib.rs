@@ -26,7 +26,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use fibula_feeds::{LiveFeed, Session, SessionOptions};
+//! use fibula_feeds::{LiveFeed, Protocol, Session, SessionOptions};
 //! use fibula_fib::FibOptions;
 //! use fibula_rib::{Live, LiveOptions, Rib};
 //! # use fibula_core::{Attributes, Change, Update};
@@ -50,14 +50,14 @@
 //! let mut session = Session::new(|| Box::new(OneALine), SessionOptions::default());
 //!
 //! let at = Duration::from_secs;
-//! session.connected(at(0), &mut feed)?;
-//! session.bytes(at(1), b"10.0.0.0/8\n192.0.2.0/24\n", &mut feed)?;
+//! session.connected(at(0), &mut feed, &mut Vec::new())?;
+//! session.bytes(at(1), b"10.0.0.0/8\n192.0.2.0/24\n", &mut feed, &mut Vec::new())?;
 //! session.disconnected(at(2));
 //! // The next connection sends its table again, without 192.0.2.0/24, which stays until then.
-//! session.connected(at(3), &mut feed)?;
-//! session.bytes(at(4), b"10.0.0.0/8\n", &mut feed)?;
+//! session.connected(at(3), &mut feed, &mut Vec::new())?;
+//! session.bytes(at(4), b"10.0.0.0/8\n", &mut feed, &mut Vec::new())?;
 //! assert_eq!(live.with_rib(|rib| rib.len::<u32>(0)), 2);
-//! session.tick(at(9), &mut feed)?; // it was quiet for 5 s
+//! session.tick(at(9), &mut feed, &mut Vec::new())?; // it was quiet for 5 s
 //! assert_eq!(live.with_rib(|rib| rib.len::<u32>(0)), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

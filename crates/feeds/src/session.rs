@@ -114,12 +114,6 @@ impl Session {
         self
     }
 
-    /// Assigns this peer of the table to the source. Its routes come from a checkpoint, and become stale when the
-    /// source is connected.
-    pub fn adopt(&mut self, peer: u32) {
-        self.peers.all.insert(peer);
-    }
-
     /// Whether a connection is there.
     pub fn is_connected(&self) -> bool {
         matches!(self.state, State::Resync(..) | State::Up(..))
@@ -130,36 +124,46 @@ impl Session {
         matches!(self.state, State::Up(..))
     }
 
-    /// Begins a connection: all earlier routes become stale.
-    ///
-    /// # Errors
-    /// Errors of the listener.
-    pub fn connected(&mut self, now: Duration, to: &mut dyn Listener) -> Result<(), FeedError> {
+    /// Passes on the updates that the decoder holds back.
+    fn flush(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+        let Self { state, peers, options, events, .. } = self;
+        let is_resync = matches!(state, State::Resync(..));
+        let (State::Resync(driver, ..) | State::Up(driver, _)) = state else { return Ok(()) };
+        let SessionOptions { peer: speaker, table, .. } = options;
+        let mut told = PeerMapper { to, peers, is_resync, speaker, table, events, failed: None };
+        driver.flush(&mut told);
+        told.failed.map_or(Ok(()), Err)
+    }
+
+    fn become_up(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, State::Idle) {
+            State::Resync(driver, _, last) => State::Up(driver, last),
+            other => other,
+        };
+    }
+}
+
+/// A session has nothing to send.
+impl Protocol for Session {
+    fn connected(
+        &mut self,
+        now: Duration,
+        to: &mut dyn Listener,
+        _: &mut Vec<u8>,
+    ) -> Result<(), FeedError> {
         self.peers.figures.connections += 1;
         let driver = Driver::new((self.connect)(), self.options.longest_record);
         self.state = State::Resync(driver, now, now);
         self.news = now;
-        self.peers.start_over(to)
+        self.peers.start_over(to) // all earlier routes become stale
     }
 
-    /// Ends the connection, for any reason. Its routes stay until the hold time is over. Without a peer there are none
-    /// to wait for: unknown clients that connect and send nothing must not keep their sessions.
-    pub fn disconnected(&mut self, now: Duration) {
-        if self.is_connected() {
-            self.state = if self.peers.all.is_empty() { State::Idle } else { State::Lost(now) };
-        }
-    }
-
-    /// Processes bytes. Without a connection they are ignored.
-    ///
-    /// # Errors
-    /// Errors of the listener, and an invalid stream. After the latter the owner should close the connection and
-    /// report it.
-    pub fn bytes(
+    fn bytes(
         &mut self,
         now: Duration,
         bytes: &[u8],
         to: &mut dyn Listener,
+        _: &mut Vec<u8>,
     ) -> Result<(), FeedError> {
         let Self { state, peers, options, events, .. } = self;
         let is_resync = matches!(state, State::Resync(..));
@@ -189,11 +193,20 @@ impl Session {
         Ok(())
     }
 
-    /// Does the work that is due at this time.
-    ///
-    /// # Errors
-    /// Errors of the listener.
-    pub fn tick(&mut self, now: Duration, to: &mut dyn Listener) -> Result<(), FeedError> {
+    fn disconnected(&mut self, now: Duration) {
+        // Its routes stay until the hold time is over. Without a peer there are none to wait for: unknown clients that
+        // connect and send nothing must not keep their sessions.
+        if self.is_connected() {
+            self.state = if self.peers.all.is_empty() { State::Idle } else { State::Lost(now) };
+        }
+    }
+
+    fn tick(
+        &mut self,
+        now: Duration,
+        to: &mut dyn Listener,
+        _: &mut Vec<u8>,
+    ) -> Result<(), FeedError> {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return Ok(());
         }
@@ -212,19 +225,7 @@ impl Session {
         Ok(())
     }
 
-    /// Passes on the updates that the decoder holds back.
-    fn flush(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
-        let Self { state, peers, options, events, .. } = self;
-        let is_resync = matches!(state, State::Resync(..));
-        let (State::Resync(driver, ..) | State::Up(driver, _)) = state else { return Ok(()) };
-        let SessionOptions { peer: speaker, table, .. } = options;
-        let mut told = PeerMapper { to, peers, is_resync, speaker, table, events, failed: None };
-        driver.flush(&mut told);
-        told.failed.map_or(Ok(()), Err)
-    }
-
-    /// The time of the next work of [`Session::tick`], if nothing arrives before.
-    pub fn deadline(&self) -> Option<Duration> {
+    fn deadline(&self) -> Option<Duration> {
         let options = &self.options;
         match self.state {
             State::Resync(ref driver, _, last) | State::Up(ref driver, last)
@@ -241,66 +242,13 @@ impl Session {
         }
     }
 
-    /// Removes the source and its routes.
-    ///
-    /// # Errors
-    /// Errors of the listener.
-    pub fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
+    fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.state = State::Idle;
         self.peers.end(to)
     }
 
-    fn become_up(&mut self) {
-        self.state = match std::mem::replace(&mut self.state, State::Idle) {
-            State::Resync(driver, _, last) => State::Up(driver, last),
-            other => other,
-        };
-    }
-}
-
-impl Protocol for Session {
-    fn connected(
-        &mut self,
-        now: Duration,
-        to: &mut dyn Listener,
-        _: &mut Vec<u8>,
-    ) -> Result<(), FeedError> {
-        Self::connected(self, now, to)
-    }
-
-    fn bytes(
-        &mut self,
-        now: Duration,
-        bytes: &[u8],
-        to: &mut dyn Listener,
-        _: &mut Vec<u8>,
-    ) -> Result<(), FeedError> {
-        Self::bytes(self, now, bytes, to)
-    }
-
-    fn disconnected(&mut self, now: Duration) {
-        Self::disconnected(self, now);
-    }
-
-    fn tick(
-        &mut self,
-        now: Duration,
-        to: &mut dyn Listener,
-        _: &mut Vec<u8>,
-    ) -> Result<(), FeedError> {
-        Self::tick(self, now, to)
-    }
-
-    fn deadline(&self) -> Option<Duration> {
-        Self::deadline(self)
-    }
-
-    fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
-        Self::end(self, to)
-    }
-
     fn adopt(&mut self, peer: u32, now: Duration) {
-        Self::adopt(self, peer);
+        self.peers.all.insert(peer);
         if matches!(self.state, State::Idle) {
             self.state = State::Lost(now);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fibula_feeds::{Session, SessionOptions};
+use fibula_feeds::{Protocol, Session, SessionOptions};
 use fibula_ingest::bgp::BgpOptions;
 use fibula_ingest::bmp::BmpDecoder;
 use fibula_rib::Rib;
@@ -19,12 +19,12 @@ fn a_connection_is_complete_when_all_its_peers_are() {
     let decoder = || Box::new(BmpDecoder::new(BgpOptions::default())) as _;
     let (mut session, mut rib) = (Session::new(decoder, options), Rib::default());
     let stream = common::recorded("bmp/frr-1.bmp.xz");
-    session.connected(ms(0), &mut rib).unwrap();
+    session.connected(ms(0), &mut rib, &mut Vec::new()).unwrap();
     let mut now = ms(0);
     for piece in stream.chunks(1000) {
         now += ms(10);
-        session.bytes(now, piece, &mut rib).unwrap();
-        session.tick(now, &mut rib).unwrap();
+        session.bytes(now, piece, &mut rib, &mut Vec::new()).unwrap();
+        session.tick(now, &mut rib, &mut Vec::new()).unwrap();
         assert!(
             !session.is_complete(),
             "with {} peers, {} routes",
@@ -32,7 +32,7 @@ fn a_connection_is_complete_when_all_its_peers_are() {
             routes(&rib)
         );
     }
-    session.tick(now + quiet, &mut rib).unwrap();
+    session.tick(now + quiet, &mut rib, &mut Vec::new()).unwrap();
     assert!(session.is_complete());
     let addresses: BTreeSet<_> = rib.peers().iter().filter_map(|peer| peer.address).collect();
     assert_eq!(addresses.len(), 4, "{addresses:?}");

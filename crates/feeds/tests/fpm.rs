@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fibula_core::Addr;
-use fibula_feeds::{Session, SessionOptions};
+use fibula_feeds::{Protocol, Session, SessionOptions};
 use fibula_ingest::fpm::FpmDecoder;
 use fibula_rib::Rib;
 
@@ -52,31 +52,31 @@ const RESENT: [(&str, usize); 2] = [("small-nhg", 312 + 58_260), ("small-inline"
 fn what_is_not_sent_again_goes() {
     for (name, resent) in RESENT {
         let (mut rib, mut session) = (Rib::default(), session());
-        session.connected(s(0), &mut rib).unwrap();
+        session.connected(s(0), &mut rib, &mut Vec::new()).unwrap();
         let first = recorded(&format!("{name}.c1.fpm.xz"));
         for part in first.chunks(8191) {
-            session.bytes(s(1), part, &mut rib).unwrap();
+            session.bytes(s(1), part, &mut rib, &mut Vec::new()).unwrap();
         }
-        session.tick(s(6), &mut rib).unwrap();
+        session.tick(s(6), &mut rib, &mut Vec::new()).unwrap();
         assert!(session.is_complete());
         let before = paths(&rib);
         // FRR does not send other tables again.
         assert!(before.contains_key(&("fpm/100".to_owned(), "100.67.0.0/16".to_owned())));
         session.disconnected(s(7));
 
-        session.connected(s(10), &mut rib).unwrap();
+        session.connected(s(10), &mut rib, &mut Vec::new()).unwrap();
         let second = &recorded(&format!("{name}.c2.fpm.xz"))[..resent];
-        session.bytes(s(11), second, &mut rib).unwrap();
+        session.bytes(s(11), second, &mut rib, &mut Vec::new()).unwrap();
         assert!(
             before.keys().all(|key| paths(&rib).contains_key(key)),
             "nothing goes before it is known to be gone"
         );
-        session.tick(s(16), &mut rib).unwrap();
+        session.tick(s(16), &mut rib, &mut Vec::new()).unwrap();
         assert!(session.is_complete());
 
         let (mut fresh, mut alone) = (Rib::default(), self::session());
-        alone.connected(s(0), &mut fresh).unwrap();
-        alone.bytes(s(1), second, &mut fresh).unwrap();
+        alone.connected(s(0), &mut fresh, &mut Vec::new()).unwrap();
+        alone.bytes(s(1), second, &mut fresh, &mut Vec::new()).unwrap();
         assert_eq!(paths(&rib), paths(&fresh), "{name}");
         // 958 routes of the kernel, and the links' own network.
         assert_eq!(paths(&rib).len(), 958 + 1, "{name}");

@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::common::{Lines, paths};
 use fibula_core::{AnyPrefix, Attributes, Change, Hop, Prefix, Update, Value};
 use fibula_feeds::{
-    Checkpoints, Clock, Event, FeedError, Listener, LiveFeed, Session, SessionOptions, Speed,
-    churn, prefixes,
+    Checkpoints, Clock, Event, FeedError, Listener, LiveFeed, Protocol, Session, SessionOptions,
+    Speed, churn, prefixes,
 };
 use fibula_fib::FibOptions;
 use fibula_rib::{FeedMark, Live, LiveOptions, Pacing, Peer, Preference, Restored, Rib};
@@ -272,10 +272,11 @@ fn the_engine_follows_the_shape_of_the_table() {
     let live = live(Rib::default());
     let mut feed = LiveFeed::new(&live);
     let mut session = Session::new(|| Box::new(Lines::default()), SessionOptions::default());
-    session.connected(ms(0), &mut feed).unwrap();
+    session.connected(ms(0), &mut feed, &mut Vec::new()).unwrap();
     let engine = || live.current::<u128>(0).unwrap().engine_name();
     assert_eq!(engine(), "wideleaf");
-    let mut say = |line: String| session.bytes(ms(0), line.as_bytes(), &mut feed).unwrap();
+    let mut say =
+        |line: String| session.bytes(ms(0), line.as_bytes(), &mut feed, &mut Vec::new()).unwrap();
     (0..16).for_each(|i| say(format!("+ 0 2{i:03x}::/16 {i}\n")));
     answers_as_its_rib(&live);
     assert_eq!(engine(), "wideleaf");

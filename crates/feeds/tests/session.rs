@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::common::{Lines, Paths, paths};
 use fibula_core::{AnyPrefix, Prefix};
-use fibula_feeds::{Event, FeedError, Session, SessionOptions};
+use fibula_feeds::{Event, FeedError, Protocol, Session, SessionOptions};
 use fibula_rib::{Path, Peer, Preference, Rib, Snapshot};
 use fibula_testkit::Rng;
 
@@ -83,7 +83,7 @@ fn tables_converge_whatever_breaks() {
                 }
             }
             peers.rotate_left(rng.below(3) as usize);
-            session.connected(now, &mut rib).unwrap();
+            session.connected(now, &mut rib, &mut Vec::new()).unwrap();
             let mut text = dump(&peers, &table, marks);
             let breaks = rng.chance(0.5);
             if breaks {
@@ -94,7 +94,7 @@ fn tables_converge_whatever_breaks() {
             while !rest.is_empty() {
                 let (piece, behind) = rest.split_at((1 + rng.below(40) as usize).min(rest.len()));
                 now += Duration::from_millis(10);
-                session.bytes(now, piece, &mut rib).unwrap();
+                session.bytes(now, piece, &mut rib, &mut Vec::new()).unwrap();
                 rest = behind;
                 let of_peer = |path: &Path| rib.peers()[path.peer as usize].asn == stable.0;
                 let has_stable = rib.paths::<u32>(0, route).iter().any(of_peer);
@@ -105,21 +105,23 @@ fn tables_converge_whatever_breaks() {
                 stale_seen += rib.resyncing().len();
                 session.disconnected(now);
                 now += s(rng.below(100));
-                session.tick(now, &mut rib).unwrap();
+                session.tick(now, &mut rib, &mut Vec::new()).unwrap();
                 continue;
             }
             now += s(4);
-            session.tick(now, &mut rib).unwrap();
+            session.tick(now, &mut rib, &mut Vec::new()).unwrap();
             assert!(!marks || rib.resyncing().is_empty(), "marks sweep at once");
             assert!(!session.is_complete(), "nobody knows whether more peers come");
             now += s(1);
-            session.tick(now, &mut rib).unwrap();
+            session.tick(now, &mut rib, &mut Vec::new()).unwrap();
             assert!(session.is_complete() && rib.resyncing().is_empty());
             assert_eq!(paths(&rib), table);
             // Afterwards it follows, at once.
             let (asn, prefix) = (peers[1], prefix(&mut rng));
             if (asn, prefix) != stable {
-                session.bytes(now, format!("+ 1 {prefix} 9\n").as_bytes(), &mut rib).unwrap();
+                session
+                    .bytes(now, format!("+ 1 {prefix} 9\n").as_bytes(), &mut rib, &mut Vec::new())
+                    .unwrap();
                 table.insert((asn, prefix), 9);
                 assert_eq!(paths(&rib), table);
             }
@@ -134,17 +136,22 @@ fn a_lost_connection_serves_for_its_hold_time() {
     let (mut session, heard) = session(options());
     let mut rib = Rib::default();
     assert_eq!(session.deadline(), None);
-    session.connected(s(10), &mut rib).unwrap();
+    session.connected(s(10), &mut rib, &mut Vec::new()).unwrap();
     session
-        .bytes(s(10), b"peer 0 1\npeer 1 2\n+ 0 10.0.0.0/8 1\n+ 1 11.0.0.0/8 1\n", &mut rib)
+        .bytes(
+            s(10),
+            b"peer 0 1\npeer 1 2\n+ 0 10.0.0.0/8 1\n+ 1 11.0.0.0/8 1\n",
+            &mut rib,
+            &mut Vec::new(),
+        )
         .unwrap();
     session.disconnected(s(20));
     session.disconnected(s(90)); // nothing new
     assert_eq!(session.deadline(), Some(s(140)));
-    session.bytes(s(30), b"+ 0 12.0.0.0/8 1\n", &mut rib).unwrap();
-    session.tick(s(139), &mut rib).unwrap();
+    session.bytes(s(30), b"+ 0 12.0.0.0/8 1\n", &mut rib, &mut Vec::new()).unwrap();
+    session.tick(s(139), &mut rib, &mut Vec::new()).unwrap();
     assert_eq!(rib.memory().routes, 2, "no connection, no bytes");
-    session.tick(s(140), &mut rib).unwrap();
+    session.tick(s(140), &mut rib, &mut Vec::new()).unwrap();
     assert!(rib.is_empty());
     assert_eq!(
         *heard.lock().unwrap(),
@@ -162,21 +169,23 @@ fn peers_end_in_the_middle_of_a_sweep() {
     let (mut session, heard) = session(options());
     let mut rib = Rib::default();
     let hello = b"peer 0 1\npeer 1 2\npeer 2 3\n";
-    session.connected(s(0), &mut rib).unwrap();
-    session.bytes(s(0), hello, &mut rib).unwrap();
+    session.connected(s(0), &mut rib, &mut Vec::new()).unwrap();
+    session.bytes(s(0), hello, &mut rib, &mut Vec::new()).unwrap();
     for index in 0..3 {
         let routes = format!("+ {index} 10.{index}.0.0/16 1\n+ {index} 11.0.0.0/8 {index}\n");
-        session.bytes(s(0), routes.as_bytes(), &mut rib).unwrap();
+        session.bytes(s(0), routes.as_bytes(), &mut rib, &mut Vec::new()).unwrap();
     }
     session.disconnected(s(1));
-    session.connected(s(2), &mut rib).unwrap();
+    session.connected(s(2), &mut rib, &mut Vec::new()).unwrap();
     assert_eq!(rib.resyncing(), [0, 1, 2]);
-    session.bytes(s(2), b"peer 5 1\npeer 4 2\n", &mut rib).unwrap();
+    session.bytes(s(2), b"peer 5 1\npeer 4 2\n", &mut rib, &mut Vec::new()).unwrap();
     // Peer 1 says one route, then its session ends, and a new one begins with another.
-    session.bytes(s(3), b"+ 5 10.0.0.0/16 2\ndown 5\n+ 5 12.0.0.0/8 2\n", &mut rib).unwrap();
+    session
+        .bytes(s(3), b"+ 5 10.0.0.0/16 2\ndown 5\n+ 5 12.0.0.0/8 2\n", &mut rib, &mut Vec::new())
+        .unwrap();
     assert_eq!(rib.resyncing(), [1, 2]);
     // Peer 2 is complete; peer 3 does not come back.
-    session.bytes(s(4), b"+ 4 11.0.0.0/8 7\nend 4\nend 4\n", &mut rib).unwrap();
+    session.bytes(s(4), b"+ 4 11.0.0.0/8 7\nend 4\nend 4\n", &mut rib, &mut Vec::new()).unwrap();
     assert_eq!(rib.resyncing(), [2]);
     let expected = |third: bool| {
         let mut all = BTreeMap::from([((1, p("12.0.0.0/8")), 2), ((2, p("11.0.0.0/8")), 7)]);
@@ -187,12 +196,12 @@ fn peers_end_in_the_middle_of_a_sweep() {
     };
     assert_eq!(paths(&rib), expected(true));
     for second in 5..62 {
-        session.bytes(s(second), b"+ 5 12.0.0.0/8 2\n", &mut rib).unwrap();
-        session.tick(s(second), &mut rib).unwrap();
+        session.bytes(s(second), b"+ 5 12.0.0.0/8 2\n", &mut rib, &mut Vec::new()).unwrap();
+        session.tick(s(second), &mut rib, &mut Vec::new()).unwrap();
         assert_eq!(rib.resyncing(), [2]);
     }
     assert_eq!(session.deadline(), Some(s(62)), "it was never quiet");
-    session.tick(s(62), &mut rib).unwrap();
+    session.tick(s(62), &mut rib, &mut Vec::new()).unwrap();
     assert_eq!(paths(&rib), expected(false));
     let said = heard.lock().unwrap().clone();
     assert_eq!(said, [1, 2].map(|peer| format!("peer {peer} has sent its whole table again")));
@@ -204,22 +213,22 @@ fn peers_end_in_the_middle_of_a_sweep() {
 fn a_connection_is_complete_when_no_more_peers_come() {
     let (mut session, _) = session(options());
     let mut rib = Rib::default();
-    session.connected(s(0), &mut rib).unwrap();
+    session.connected(s(0), &mut rib, &mut Vec::new()).unwrap();
     for index in 0..4 {
         let at = 4 * index;
         let text = format!("peer {index} {index}\n+ {index} 10.{index}.0.0/16 1\nend {index}\n");
-        session.bytes(s(at), text.as_bytes(), &mut rib).unwrap();
-        session.tick(s(at + 3), &mut rib).unwrap();
+        session.bytes(s(at), text.as_bytes(), &mut rib, &mut Vec::new()).unwrap();
+        session.tick(s(at + 3), &mut rib, &mut Vec::new()).unwrap();
         assert!(!session.is_complete(), "after peer {index}");
     }
     for at in 13..17 {
-        session.bytes(s(at), b"+ 0 10.0.0.0/16 2\n", &mut rib).unwrap();
+        session.bytes(s(at), b"+ 0 10.0.0.0/16 2\n", &mut rib, &mut Vec::new()).unwrap();
         assert_eq!(session.deadline(), Some(s(17)));
     }
-    session.tick(s(17), &mut rib).unwrap();
+    session.tick(s(17), &mut rib, &mut Vec::new()).unwrap();
     assert!(session.is_complete());
     // One that comes later, and one that says nothing, is no reason to start over.
-    session.bytes(s(18), b"peer 7 7\n+ 7 11.0.0.0/8 1\n", &mut rib).unwrap();
+    session.bytes(s(18), b"peer 7 7\n+ 7 11.0.0.0/8 1\n", &mut rib, &mut Vec::new()).unwrap();
     assert!(session.is_complete() && session.deadline().is_none());
 }
 
@@ -227,18 +236,18 @@ fn a_connection_is_complete_when_no_more_peers_come() {
 fn streams_that_make_no_sense_are_errors_and_damage_is_an_event() {
     let (mut session, heard) = session(SessionOptions { longest_record: 100, ..options() });
     let mut rib = Rib::default();
-    session.connected(s(0), &mut rib).unwrap();
-    session.bytes(s(0), b"what is this\n+ 0 10.0.0.0/8 1\n", &mut rib).unwrap();
+    session.connected(s(0), &mut rib, &mut Vec::new()).unwrap();
+    session.bytes(s(0), b"what is this\n+ 0 10.0.0.0/8 1\n", &mut rib, &mut Vec::new()).unwrap();
     assert_eq!(heard.lock().unwrap()[0], "record 1, byte 0: no such word");
     assert_eq!(rib.memory().routes, 1);
-    let error = session.bytes(s(0), &[b'x'; 101], &mut rib).unwrap_err();
+    let error = session.bytes(s(0), &[b'x'; 101], &mut rib, &mut Vec::new()).unwrap_err();
     assert!(matches!(error, FeedError::TooLong { bytes: 101 }), "{error}");
-    session.connected(s(1), &mut rib).unwrap();
-    let error = session.bytes(s(1), b"binary\n", &mut rib).unwrap_err();
+    session.connected(s(1), &mut rib, &mut Vec::new()).unwrap();
+    let error = session.bytes(s(1), b"binary\n", &mut rib, &mut Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "not lines");
     // What the broken connection left behind is stale, not lost.
-    session.connected(s(2), &mut rib).unwrap();
-    session.tick(s(7), &mut rib).unwrap();
+    session.connected(s(2), &mut rib, &mut Vec::new()).unwrap();
+    session.tick(s(7), &mut rib, &mut Vec::new()).unwrap();
     assert!(rib.is_empty() && session.is_complete());
 }
 
@@ -251,11 +260,11 @@ fn routes_of_a_checkpoint_are_adopted() {
     let mut rib = Rib::default();
     let other = rib.peer(Peer::new(None, 9));
     let (mut first, _) = session(options.clone());
-    first.connected(s(0), &mut rib).unwrap();
-    first.bytes(s(0), b"+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n", &mut rib).unwrap();
+    first.connected(s(0), &mut rib, &mut Vec::new()).unwrap();
+    first.bytes(s(0), b"+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n", &mut rib, &mut Vec::new()).unwrap();
     first.disconnected(s(1));
-    first.connected(s(2), &mut rib).unwrap();
-    first.bytes(s(2), b"+ 0 11.0.0.0/8 2\n", &mut rib).unwrap();
+    first.connected(s(2), &mut rib, &mut Vec::new()).unwrap();
+    first.bytes(s(2), b"+ 0 11.0.0.0/8 2\n", &mut rib, &mut Vec::new()).unwrap();
     let bytes = rib.checkpoint("").to_bytes().unwrap();
     let snapshot = Snapshot::from_bytes(bytes).unwrap();
     let mut rib = Rib::from_snapshot(&snapshot, Preference::default()).unwrap().rib;
@@ -264,11 +273,11 @@ fn routes_of_a_checkpoint_are_adopted() {
     let (mut second, _) = session(options);
     let number = rib.peer(speaker);
     assert_ne!(number, other);
-    second.adopt(number);
-    second.connected(s(0), &mut rib).unwrap();
-    second.bytes(s(1), b"+ 0 11.0.0.0/8 3\n+ 0 12.0.0.0/8 3\n", &mut rib).unwrap();
+    second.adopt(number, s(2));
+    second.connected(s(0), &mut rib, &mut Vec::new()).unwrap();
+    second.bytes(s(1), b"+ 0 11.0.0.0/8 3\n+ 0 12.0.0.0/8 3\n", &mut rib, &mut Vec::new()).unwrap();
     assert_eq!(rib.memory().routes, 3);
-    second.tick(s(6), &mut rib).unwrap();
+    second.tick(s(6), &mut rib, &mut Vec::new()).unwrap();
     let expected = [((7, p("11.0.0.0/8")), 3), ((7, p("12.0.0.0/8")), 3)];
     assert_eq!(paths(&rib), BTreeMap::from(expected));
 }
@@ -286,10 +295,12 @@ fn events_are_typed() {
     );
     let mut rib = Rib::default();
     for at in [0, 1] {
-        session.connected(s(at), &mut rib).unwrap();
-        session.bytes(s(at), b"peer 0 1\n+ 0 10.0.0.0/8 1\nend 0\n", &mut rib).unwrap();
+        session.connected(s(at), &mut rib, &mut Vec::new()).unwrap();
+        session
+            .bytes(s(at), b"peer 0 1\n+ 0 10.0.0.0/8 1\nend 0\n", &mut rib, &mut Vec::new())
+            .unwrap();
     }
-    session.tick(s(6), &mut rib).unwrap();
+    session.tick(s(6), &mut rib, &mut Vec::new()).unwrap();
     assert!(session.is_complete());
     assert_eq!(*swept.lock().unwrap(), [0], "on the first connection nothing was stale");
 }
@@ -301,21 +312,28 @@ fn tables_and_views_have_names() {
     let peer = Peer { source: Some("bmp 192.0.2.1".into()), ..Peer::default() };
     let (mut session, _) = session(SessionOptions { peer, table: "bmp".into(), ..options() });
     let mut rib = Rib::default();
-    session.connected(s(0), &mut rib).unwrap();
+    session.connected(s(0), &mut rib, &mut Vec::new()).unwrap();
     let text = "peer 0 7 pre\npeer 1 7 post\nvrf 5 pre\nvrf 6\nremark r1\n\
                 in 5\n+ 0 10.0.0.0/8 1\nin 6\n+ 1 10.0.0.0/8 2\nin 9\n+ 1 11.0.0.0/8 3\n";
-    session.bytes(s(1), text.as_bytes(), &mut rib).unwrap();
+    session.bytes(s(1), text.as_bytes(), &mut rib, &mut Vec::new()).unwrap();
     let sources: Vec<_> = rib.peers().iter().map(|peer| peer.source.as_deref().unwrap()).collect();
     assert_eq!(sources, ["bmp 192.0.2.1 pre", "bmp 192.0.2.1 post"]);
     let [pre, main] = ["bmp/pre", "bmp"].map(|name| rib.find_vrf(name).unwrap());
     // What nobody has named is the source's table.
     assert_eq!((rib.len::<u32>(pre), rib.len::<u32>(main), rib.len::<u32>(0)), (1, 2, 0));
-    let figures = fibula_feeds::Protocol::figures(&session);
+    let figures = Protocol::figures(&session);
     assert_eq!((figures.connections, figures.announced, figures.withdrawn), (1, 3, 0));
     assert_eq!((figures.bytes, &*figures.remarks["text"]), (text.len() as u64, "r1"));
     // Another connection may give other numbers.
-    session.connected(s(2), &mut rib).unwrap();
-    session.bytes(s(2), b"peer 0 7 post\nvrf 1 pre\nin 1\n+ 0 12.0.0.0/8 1\n", &mut rib).unwrap();
+    session.connected(s(2), &mut rib, &mut Vec::new()).unwrap();
+    session
+        .bytes(
+            s(2),
+            b"peer 0 7 post\nvrf 1 pre\nin 1\n+ 0 12.0.0.0/8 1\n",
+            &mut rib,
+            &mut Vec::new(),
+        )
+        .unwrap();
     assert_eq!((rib.len::<u32>(pre), rib.peers().len()), (2, 2));
 }
 
@@ -325,23 +343,25 @@ fn what_is_held_back_is_told_after_a_moment() {
     let ms = Duration::from_millis;
     let (mut session, _) = session(options());
     let mut rib = Rib::default();
-    session.connected(s(0), &mut rib).unwrap();
-    session.bytes(s(1), b"peer 0 7\n+ 0 10.0.0.0/8 1\nend 0\n", &mut rib).unwrap();
-    session.tick(s(6), &mut rib).unwrap();
+    session.connected(s(0), &mut rib, &mut Vec::new()).unwrap();
+    session.bytes(s(1), b"peer 0 7\n+ 0 10.0.0.0/8 1\nend 0\n", &mut rib, &mut Vec::new()).unwrap();
+    session.tick(s(6), &mut rib, &mut Vec::new()).unwrap();
     assert!(session.is_complete() && session.deadline().is_none());
     for (at, is_there) in [(10, true), (20, false)] {
-        session.bytes(s(7), b"hold 0 10.0.0.0/8\n", &mut rib).unwrap();
+        session.bytes(s(7), b"hold 0 10.0.0.0/8\n", &mut rib, &mut Vec::new()).unwrap();
         assert_eq!(session.deadline(), Some(s(7) + ms(20)));
-        session.tick(s(7) + ms(at), &mut rib).unwrap();
+        session.tick(s(7) + ms(at), &mut rib, &mut Vec::new()).unwrap();
         assert_eq!(rib.len::<u32>(0) == 1, is_there);
     }
     assert!(session.is_complete() && session.deadline().is_none());
     // While a connection says everything, the moment comes before the silence that ends that.
-    session.connected(s(8), &mut rib).unwrap();
-    session.bytes(s(8), b"peer 0 7\n+ 0 11.0.0.0/8 1\nhold 0 11.0.0.0/8\n", &mut rib).unwrap();
-    session.tick(s(9), &mut rib).unwrap();
+    session.connected(s(8), &mut rib, &mut Vec::new()).unwrap();
+    session
+        .bytes(s(8), b"peer 0 7\n+ 0 11.0.0.0/8 1\nhold 0 11.0.0.0/8\n", &mut rib, &mut Vec::new())
+        .unwrap();
+    session.tick(s(9), &mut rib, &mut Vec::new()).unwrap();
     assert_eq!((rib.len::<u32>(0), session.is_complete()), (0, false));
-    session.tick(s(13), &mut rib).unwrap();
+    session.tick(s(13), &mut rib, &mut Vec::new()).unwrap();
     assert!(session.is_complete());
 }
 
@@ -351,13 +371,13 @@ fn adopted_peers_go_after_the_hold_time() {
     let (mut session, _) = session(options());
     let mut rib = Rib::default();
     let peer = rib.peer(Peer::new(None, 7));
-    session.connected(s(0), &mut rib).unwrap();
-    session.bytes(s(0), b"peer 0 7\n+ 0 10.0.0.0/8 1\n", &mut rib).unwrap();
+    session.connected(s(0), &mut rib, &mut Vec::new()).unwrap();
+    session.bytes(s(0), b"peer 0 7\n+ 0 10.0.0.0/8 1\n", &mut rib, &mut Vec::new()).unwrap();
     let (mut after, _) = self::session(options());
-    fibula_feeds::Protocol::adopt(&mut after, peer, s(10));
+    Protocol::adopt(&mut after, peer, s(10));
     assert_eq!(after.deadline(), Some(s(130)));
-    after.tick(s(129), &mut rib).unwrap();
+    after.tick(s(129), &mut rib, &mut Vec::new()).unwrap();
     assert_eq!(rib.len::<u32>(0), 1);
-    after.tick(s(130), &mut rib).unwrap();
+    after.tick(s(130), &mut rib, &mut Vec::new()).unwrap();
     assert_eq!(rib.len::<u32>(0), 0);
 }

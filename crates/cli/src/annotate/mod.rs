@@ -12,7 +12,7 @@ mod tables;
 use std::io::Read;
 use std::time::Instant;
 
-use fibula_annotate::{AnnotateOptions, Annotator, ColumnAnnotator, LogFormat, Summary};
+use fibula_annotate::{AnnotateOptions, ColumnAnnotator, LogFormat, Summary};
 use fibula_rib::Moment;
 
 pub use self::args::Args;
@@ -124,7 +124,7 @@ impl Work<'_> {
                 let annotator = match &mut self.columns {
                     Some(annotator) => annotator,
                     columns => {
-                        let made = ColumnAnnotator::new(self.tables.shared(), &self.options);
+                        let made = self.tables.column_annotator(&self.options);
                         columns.insert(made.map_err(|error| failure(job, &error))?)
                     }
                 };
@@ -143,8 +143,7 @@ impl Work<'_> {
         position: &Position,
     ) -> Result<Summary, Failure> {
         let fail = |error| failure(job, &error);
-        let annotator =
-            Annotator::new(self.tables.shared(), format, &self.options).map_err(fail)?;
+        let annotator = self.tables.annotator(format, &self.options).map_err(fail)?;
         let mut out = Sink::create(&job.output)?;
         let summary = {
             let bar = Bar::of_rows(&job.input.display().to_string(), &job.output);

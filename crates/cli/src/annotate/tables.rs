@@ -1,8 +1,6 @@
 //! The tables that rows are looked up in: one table, or the tables of several dates.
 
-use std::sync::Arc;
-
-use fibula_annotate::LookupTable;
+use fibula_annotate::{AnnotateError, AnnotateOptions, Annotator, ColumnAnnotator, LogFormat};
 use fibula_fib::{Columns, DatedFib, EngineChoice, Fib, FibError, FibOptions};
 use fibula_rib::DatedSnapshot;
 
@@ -61,11 +59,26 @@ impl Tables {
         }
     }
 
-    /// The tables, as the annotators take them.
-    pub fn shared(&self) -> Arc<dyn LookupTable> {
+    /// Annotates rows of this format.
+    pub fn annotator(
+        &self,
+        format: LogFormat,
+        options: &AnnotateOptions,
+    ) -> Result<Annotator, AnnotateError> {
         match self {
-            Self::One(fib) => Arc::new(fib.clone()),
-            Self::Dated(fib) => Arc::new(fib.clone()),
+            Self::One(fib) => Annotator::new(fib.clone(), format, options),
+            Self::Dated(fib) => Annotator::new(fib.clone(), format, options),
+        }
+    }
+
+    /// Annotates columns.
+    pub fn column_annotator(
+        &self,
+        options: &AnnotateOptions,
+    ) -> Result<ColumnAnnotator, AnnotateError> {
+        match self {
+            Self::One(fib) => ColumnAnnotator::new(fib.clone(), options),
+            Self::Dated(fib) => ColumnAnnotator::new(fib.clone(), options),
         }
     }
 

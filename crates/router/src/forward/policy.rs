@@ -66,12 +66,6 @@ pub trait Policy: Send {
     fn judge(&mut self, now: Instant, burst: &[Packet<'_>], verdicts: &mut [Verdict]);
 }
 
-impl<P: Policy + ?Sized> Policy for Box<P> {
-    fn judge(&mut self, now: Instant, burst: &[Packet<'_>], verdicts: &mut [Verdict]) {
-        (**self).judge(now, burst, verdicts);
-    }
-}
-
 /// Chooses the table by the port that received the packet: one router acts as several (VRF-lite).
 #[derive(Clone, Debug)]
 pub struct TableByPort(Vec<u16>);

@@ -13,12 +13,6 @@ pub trait Views: Send {
     fn view(&mut self) -> View<'_>;
 }
 
-impl<V: Views + ?Sized> Views for Box<V> {
-    fn view(&mut self) -> View<'_> {
-        (**self).view()
-    }
-}
-
 /// The work of a lookup thread on bursts. [`Routing`] routes them.
 pub trait Stage: Send {
     /// Processes all packets of the burst and adds them to the outcome.
