@@ -1,5 +1,5 @@
-//! Compiles the programs of the fast path for the kernel, where clang is there. Without it the router is built without them,
-//! and says so when they are asked for.
+//! Compiles the programs of the fast path for the kernel, where clang is there. Without it the router is built without
+//! them, and says so when they are asked for.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -56,8 +56,8 @@ fn options(format: LogFormat, kind: u8, flags: u8) -> AnnotateOptions {
     options
 }
 
-/// Line by line the output is the input, with text inserted: in one place, or in each object if several share a line. JSON stays
-/// JSON.
+/// Line by line the output is the input, with text inserted: in one place, or in each object if several share a line.
+/// JSON stays JSON.
 fn check_lines(input: &[u8], output: &[u8], format: LogFormat, options: &AnnotateOptions) {
     let lines = |text: &[u8]| text.iter().filter(|&&b| b == b'\n').count();
     if lines(input) != lines(output) {

@@ -1,5 +1,5 @@
-//! Hostile files of several dates: any bytes, and a sound file with changed sections and right checksums. What opens must answer
-//! everything, by search and by an engine that is compiled from it.
+//! Hostile files of several dates: any bytes, and a sound file with changed sections and right checksums. What opens
+//! must answer everything, by search and by an engine that is compiled from it.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
-//! Whole frames through a router: what leaves, in which order, what is for the host, what waits and what is counted is what
-//! the plain model of the router's tests says. The first byte says by which port the frame comes in, whether it gets the
-//! port's MAC address and a right checksum, and whether the tables have default routes.
+//! Whole frames through a router: what leaves, in which order, what is for the host, what waits and what is counted is
+//! what the plain model of the router's tests says. The first byte says by which port the frame comes in, whether it
+//! gets the port's MAC address and a right checksum, and whether the tables have default routes.
 #![no_main]
 
 use std::cell::RefCell;

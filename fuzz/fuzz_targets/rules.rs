@@ -1,5 +1,5 @@
-//! Rules from text in all formats: the format comes from the first byte, the rest is the file. What is read is written and read
-//! again, and the slow path finds the rules that trying all of them finds, with megaflows that are right.
+//! Rules from text in all formats: the format comes from the first byte, the rest is the file. What is read is written
+//! and read again, and the slow path finds the rules that trying all of them finds, with megaflows that are right.
 #![no_main]
 
 use fibula_classify::text::{RuleFormat, RuleOptions, read};

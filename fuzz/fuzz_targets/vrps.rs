@@ -1,5 +1,5 @@
-//! VRPs from JSON and CSV: what is read has the bounds of a VRP, is read again from the CSV that validators would write of it,
-//! and says of each VRP's own prefix what trying all VRPs says.
+//! VRPs from JSON and CSV: what is read has the bounds of a VRP, is read again from the CSV that validators would write
+//! of it, and says of each VRP's own prefix what trying all VRPs says.
 #![no_main]
 
 use fibula_core::AnyPrefix;

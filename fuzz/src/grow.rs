@@ -11,8 +11,8 @@ pub enum Grown<A: Addr> {
     Addr(A),
 }
 
-/// A route for a relative of an earlier prefix (inside it, around it, beside it, or a host at its edge), or an address, from the
-/// next 4 to 20 bytes.
+/// A route for a relative of an earlier prefix (inside it, around it, beside it, or a host at its edge), or an address,
+/// from the next 4 to 20 bytes.
 ///
 /// # Errors
 /// Never: the input continues with zeros.

@@ -1,10 +1,11 @@
 //! The C library: lookups in files that `fibula build` wrote, and tables that change while they are read.
 //!
-//! `include/fibula.h` is what its users read; a test compares it with the functions here, type by type. `unsafe` is needed
-//! for each pointer that comes from C, and the header states what it must point to.
+//! `include/fibula.h` is what its users read; a test compares it with the functions here, type by type. `unsafe` is
+//! needed for each pointer that comes from C, and the header states what it must point to.
 //!
-//! Functions that can fail return NULL, `false` or `SIZE_MAX`, and leave a text for `fibula_error`. They check all input before they change
-//! anything. A panic inside of them is such an error, too; in the other functions it ends the program.
+//! Functions that can fail return NULL, `false` or `SIZE_MAX`, and leave a text for `fibula_error`. They check all
+//! input before they change anything. A panic inside of them is such an error, too; in the other functions it ends the
+//! program.
 
 mod error;
 mod live;

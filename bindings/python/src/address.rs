@@ -12,7 +12,8 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyString, PyTuple};
 
 use crate::error::AddressError;
 
-/// One address: text, a number, bytes, an object of `ipaddress`. Text with lone surrogates, which has no UTF-8, is none.
+/// One address: text, a number, bytes, an object of `ipaddress`. Text with lone surrogates, which has no UTF-8, is
+/// none.
 ///
 /// Numbers below 2^32 are IPv4 addresses, larger ones IPv6, as `ipaddress.ip_address` has it. v4-mapped
 /// IPv6 addresses are the IPv4 addresses that they stand for ([`mapped_v4`](fibula_core::mapped_v4)).

@@ -57,8 +57,8 @@ impl AddOptions {
 
 #[pymethods]
 impl PyTable {
-    /// Opens a snapshot file, mapped or read. Of a file of several dates the table of a time, and with VRPs a table that has their
-    /// columns, too, are in memory.
+    /// Opens a snapshot file, mapped or read. Of a file of several dates the table of a time, and with VRPs a table
+    /// that has their columns, too, are in memory.
     #[staticmethod]
     fn open(
         py: Python<'_>,

@@ -46,8 +46,8 @@ impl<R: Read> Input<R> {
         self.start = (self.start + bytes).min(self.end);
     }
 
-    /// Consumes and returns a byte order mark, which is not part of the first name or address. Returns an empty slice if
-    /// there is none.
+    /// Consumes and returns a byte order mark, which is not part of the first name or address. Returns an empty slice
+    /// if there is none.
     pub(crate) fn mark(&mut self) -> io::Result<&'static [u8]> {
         while self.data().len() < BOM.len() && BOM.starts_with(self.data()) && !self.at_end() {
             self.more()?;
@@ -75,8 +75,8 @@ impl<R: Read> Input<R> {
         self.short.is_some_and(|short| short < bytes)
     }
 
-    /// Swaps the buffer with `buf`, after copying all data but the first `used` bytes to `buf`. Returns the range of these
-    /// first bytes in the old buffer, which is then in `buf`.
+    /// Swaps the buffer with `buf`, after copying all data but the first `used` bytes to `buf`. Returns the range of
+    /// these first bytes in the old buffer, which is then in `buf`.
     pub(crate) fn exchange(&mut self, used: usize, buf: &mut Vec<u8>) -> Range<usize> {
         let used = self.start..(self.start + used).min(self.end);
         let rest = &self.buf[used.end..self.end];

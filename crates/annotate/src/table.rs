@@ -38,8 +38,8 @@ pub trait LookupFamily<A: Addr>: Send + Sync {
     /// The routes, by number.
     fn routes(&self) -> &IndexedRoutes<A>;
 
-    /// Looks up the numbers of the matching routes; [`Hop::NONE`] if no route matches. The default implementation searches
-    /// the routes; a table may have a faster one.
+    /// Looks up the numbers of the matching routes; [`Hop::NONE`] if no route matches. The default implementation
+    /// searches the routes; a table may have a faster one.
     fn numbers(&self, addrs: &[A], numbers: &mut [Hop])
     where
         A: Pod,

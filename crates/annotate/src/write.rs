@@ -41,8 +41,8 @@ fn append(out: &mut Vec<u8>, write: impl FnOnce(&mut [u8; MAX_PREFIX]) -> usize)
     out.truncate(start + len);
 }
 
-/// Output space that is known to suffice, with room for one chunk after it. Short texts are copied as whole chunks, without
-/// a branch on their length; the next text overwrites the excess.
+/// Output space that is known to suffice, with room for one chunk after it. Short texts are copied as whole chunks,
+/// without a branch on their length; the next text overwrites the excess.
 pub(crate) struct Space<'o> {
     out: &'o mut Vec<u8>,
     at: usize,
@@ -178,7 +178,8 @@ fn put_v6_network(high: u64, out: &mut [u8; MAX_PREFIX]) -> usize {
         out[at..at + 8].copy_from_slice(&digits.to_le_bytes());
         at += if i < groups { 5 - zeros as usize } else { 0 };
     }
-    // The colons of the gap. If a group precedes it, the first colon is already there and only one is added to the length.
+    // The colons of the gap. If a group precedes it, the first colon is already there and only one is added to the
+    // length.
     out[at..at + 2].copy_from_slice(b"::");
     at + 1 + usize::from(groups == 0)
 }

@@ -1,6 +1,6 @@
-//! What SAIL keeps on the chip, beside PBF: figures 6 and 7 of the paper; and how many hash tables a lookup in PBF asks, of
-//! which the paper says 1.003: for addresses of random prefixes that have a filter (9 bits or more). `cargo run --release -p
-//! fibula-baselines --example sail_on_chip`.
+//! What SAIL keeps on the chip, beside PBF: figures 6 and 7 of the paper; and how many hash tables a lookup in PBF
+//! asks, of which the paper says 1.003: for addresses of random prefixes that have a filter (9 bits or more).
+//! `cargo run --release -p fibula-baselines --example sail_on_chip`.
 //!
 //! The paper's tables are RIPE's of 1 January 2008 to 2013, and of 13 collectors on 8 August 2013. They
 //! are not to be had, and the text gives one number: 0.759 MB for rrc00 with 476,311 prefixes. Generated

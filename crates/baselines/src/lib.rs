@@ -19,7 +19,8 @@
 //! **[`sail`]** (IPv4; `sail-l`, `sail-l8`, `sail-l-wide`, `sail-l-prefetch`, `sail-b`,
 //! `sail-u`, and `sail-m` for many tables at once). Arrays at the levels 16, 24 and 32, or bitmaps at more
 //! of them. SAIL_L is two or three loads from less memory than DIR-24-8; SAIL_B and SAIL_U change a word
-//! or two for a route. All but `sail-l8` and `sail-m` are patched in place. Limits: those of 16-bit chunk numbers and hops, but for the wide form.
+//! or two for a route. All but `sail-l8` and `sail-m` are patched in place. Limits: those of 16-bit chunk numbers and
+//! hops, but for the wide form.
 //!
 //! **[`bloomfwd`]** (IPv4, IPv6; `bloomfwd`, `bloomfwd-baseline`, `bloomfwd-naive`).
 //! Prefixes expanded to a few lengths, a Bloom filter and a hash table for each; the lengths for IPv6 are
@@ -41,12 +42,12 @@
 //! and such entries, but for the wide form.
 //!
 //! **[`lulea`]** (IPv4; `lulea`, `lulea-wide`). Where the answers change, as bits at levels 16, 24
-//! and 32, coded through a table of all masks. A baseline of SAIL's paper, for comparisons. Limits: 16,383 hops and 2^14
-//! chunks of a kind; wide 22,271 hops.
+//! and 32, coded through a table of all masks. A baseline of SAIL's paper, for comparisons. Limits: 16,383 hops and
+//! 2^14 chunks of a kind; wide 22,271 hops.
 //!
 //! **[`hbs`]** (IPv4, IPv6; `hbs`, `hbs-basic`). A hash table for each length of prefixes, and a binary
-//! search over the lengths, led by markers; `hbs` prunes it by where markers come from. A baseline of PlanB's paper, for
-//! comparisons. Limits: 2^32 slots of all tables.
+//! search over the lengths, led by markers; `hbs` prunes it by where markers come from. A baseline of PlanB's paper,
+//! for comparisons. Limits: 2^32 slots of all tables.
 //!
 //! **[`pbf`]** (IPv4, IPv6). A Bloom filter and a hash table for each length of prefixes, in the sizes for
 //! which SAIL's paper computes 1.003 probes of tables a lookup. A baseline of that paper, for its memory on a
@@ -56,7 +57,8 @@
 //! have a count beside each word. A baseline of PlanB's paper, for comparisons. Limits: 2^32 leaves.
 //!
 //! **[`bsd_radix`]** (IPv4, IPv6; `bsd-radix`). The routing table of the BSD kernels: down by single bits
-//! to a leaf, then back up by masks; patched in place. The baseline of DXR's paper, for comparisons. Limits: 2^31 addresses.
+//! to a leaf, then back up by masks; patched in place. The baseline of DXR's paper, for comparisons. Limits: 2^31
+//! addresses.
 //!
 //! **[`neurotrie`]** (IPv4, IPv6). A trie with a stride for each node, chosen by a dynamic program within a
 //! budget of memory; the paper learns them. A baseline of PlanB's paper; it builds slowly. Limits: 2^27 records.

@@ -1,7 +1,8 @@
-//! When the exact-match cache in front of the megaflows is worth it: nanoseconds for a packet without and with it, by the subtables
-//! that a packet traverses and the share of packets whose whole flow came a short time ago.
+//! When the exact-match cache in front of the megaflows is worth it: nanoseconds for a packet without and with it, by
+//! the subtables that a packet traverses and the share of packets whose whole flow came a short time ago.
 //!
-//! `cargo run --release -p fibula-classify --example exact`. Searches alone are timed, in batches of 256; the best of 15 passes.
+//! `cargo run --release -p fibula-classify --example exact`. Searches alone are timed, in batches of 256; the best of
+//! 15 passes.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,9 +1,10 @@
-//! What several threads classify by shared rules, and what changes of the rules cost: millions of packets a second of all threads,
-//! and microseconds for a change.
+//! What several threads classify by shared rules, and what changes of the rules cost: millions of packets a second of
+//! all threads, and microseconds for a change.
 //!
-//! `cargo run --release -p fibula-classify --example shared [-- RULES]`. Packets of some thousand flows in batches of 256, one second
-//! for each line. A change adds or removes one rule, at random; when it returns, batches that begin have answers by the new rules.
-//! Before and after the time a thousand answers are compared with those of trying each rule.
+//! `cargo run --release -p fibula-classify --example shared [-- RULES]`. Packets of some thousand flows in batches of
+//! 256, one second for each line. A change adds or removes one rule, at random; when it returns, batches that begin
+//! have answers by the new rules. Before and after the time a thousand answers are compared with those of trying each
+//! rule.
 
 mod common;
 

@@ -1,11 +1,11 @@
 //! How many packets a second the slow path classifies alone, on one core, without a cache in front of it.
 //!
-//! `cargo run --release -p fibula-classify --example slow_path [-- RULES]`, of 1,000 and 100,000 rules unless a number is
-//! given. The packets are drawn from the rules, one after another from different ones: nothing of a packet's search helps the
-//! next one. A thousand answers are compared with the oracle's before anything is timed.
+//! `cargo run --release -p fibula-classify --example slow_path [-- RULES]`, of 1,000 and 100,000 rules unless a number
+//! is given. The packets are drawn from the rules, one after another from different ones: nothing of a packet's search
+//! helps the next one. A thousand answers are compared with the oracle's before anything is timed.
 //!
-//! The last two columns show how wide the megaflows are: how many megaflows, of how many masks, a hundred thousand packets from
-//! few clients to few services need, whose source ports and hosts differ.
+//! The last two columns show how wide the megaflows are: how many megaflows, of how many masks, a hundred thousand
+//! packets from few clients to few services need, whose source ports and hosts differ.
 
 mod common;
 
@@ -86,7 +86,8 @@ fn pass(slow: &SlowPath, flows: &[Flow], scratch: &mut Scratch) -> Duration {
     began.elapsed()
 }
 
-/// How many megaflows, and how many masks of them, the packets need that hosts of 500 neighbourhoods send to 500 services.
+/// How many megaflows, and how many masks of them, the packets need that hosts of 500 neighbourhoods send to 500
+/// services.
 fn megaflows(slow: &SlowPath, set: &[Filter]) -> (usize, usize) {
     let (mut scratch, mut rng) = (Scratch::default(), Rng::new(3));
     let (mut megaflows, mut masks) = (HashSet::new(), HashSet::new());

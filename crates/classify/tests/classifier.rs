@@ -52,8 +52,8 @@ fn answers_are_those_of_the_rules() {
     }
 }
 
-/// Rules come and go between batches: no answer is outdated, and of the megaflows those that stay are right, while those that
-/// went had a packet whose answer changed.
+/// Rules come and go between batches: no answer is outdated, and of the megaflows those that stay are right, while
+/// those that went had a packet whose answer changed.
 #[test]
 fn megaflows_that_are_wrong_go_and_only_those() {
     for kind in RuleSetKind::ALL {

@@ -1,4 +1,5 @@
-//! The slow path with 5-tuples over IPv6: generated sets whose prefixes are spread over 128 bits, so that lengths are others.
+//! The slow path with 5-tuples over IPv6: generated sets whose prefixes are spread over 128 bits, so that lengths are
+//! others.
 
 use fibula_classify::{
     Action, Classifier, Condition, Field, Flow, Match, Rule, Rules, Scratch, SlowPath,

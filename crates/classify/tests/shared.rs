@@ -39,8 +39,8 @@ fn steps(kind: RuleSetKind, count: usize) -> (Vec<Step>, Vec<Rules>) {
     (steps, all)
 }
 
-/// The linear scan over the rules of each step is the oracle: an answer is right if it was so at some time between the beginning
-/// and the end of its batch.
+/// The linear scan over the rules of each step is the oracle: an answer is right if it was so at some time between the
+/// beginning and the end of its batch.
 #[test]
 fn answers_were_right_at_some_time() {
     for (kind, megaflows, exact) in [

@@ -146,8 +146,8 @@ fn rules_of_all_fields_come_and_go() {
                 }
             }
             if step % 100 == 99 {
-                // What came and went answers as if it had been built anew. Megaflows may differ: which of several ways to show
-                // that tuples are excluded is taken depends on their numbers.
+                // What came and went answers as if it had been built anew. Megaflows may differ: which of several ways
+                // to show that tuples are excluded is taken depends on their numbers.
                 let anew = SlowPath::of(&rules);
                 assert_eq!(anew.tuples(), slow.tuples());
                 for _ in 0..50 {

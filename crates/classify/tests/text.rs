@@ -357,7 +357,8 @@ fn errors_have_places() {
     assert_eq!((error.line, error.column), (2, 5), "{error}");
 }
 
-/// Texts of all formats, damaged here and there: they are read or refused, and what is read is written so that it is read again.
+/// Texts of all formats, damaged here and there: they are read or refused, and what is read is written so that it is
+/// read again.
 #[test]
 fn damaged_texts() {
     let mut rng = Rng::new(7);

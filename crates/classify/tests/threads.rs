@@ -1,4 +1,5 @@
-//! A writer and readers in threads of their own. `model.rs` tries their schedules; this is real threads and large caches.
+//! A writer and readers in threads of their own. `model.rs` tries their schedules; this is real threads and large
+//! caches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -15,7 +15,8 @@ pub fn refuse_tables(sources: &[(String, Source)], output: &Path) -> Result<(), 
     })
 }
 
-/// As [`refuse_tables`], but a snapshot may take the place of one that it is made from: it is written whole or not at all.
+/// As [`refuse_tables`], but a snapshot may take the place of one that it is made from: it is written whole or not at
+/// all.
 pub fn refuse_feeds(sources: &[(String, Source)], output: &Path) -> Result<(), Failure> {
     sources.iter().try_for_each(|(_, source)| match source {
         Source::Feed(path) => refuse(path, output),

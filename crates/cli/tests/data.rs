@@ -266,7 +266,8 @@ fn lines_of_a_log_are_chosen() {
     assert!(wrong.code == 2 && wrong.err.contains("--scan is for lines of text"), "{}", wrong.err);
 }
 
-/// Output, summary and the first error are the same with any number of threads, compressed or not, from a file or a pipe.
+/// Output, summary and the first error are the same with any number of threads, compressed or not, from a file or a
+/// pipe.
 #[test]
 fn threads_do_not_matter() {
     let files = Files::new();

@@ -93,8 +93,8 @@ impl LoadError {
         Self { table: table.into(), reason: reason.into(), is_outdated: false }
     }
 
-    /// The table named `table` is of a form that an earlier version stored, and this one does not read. Nothing is damaged: the
-    /// engine can be built from the routes.
+    /// The table named `table` is of a form that an earlier version stored, and this one does not read. Nothing is
+    /// damaged: the engine can be built from the routes.
     ///
     /// ```
     /// let error = fibula_core::LoadError::outdated("words");

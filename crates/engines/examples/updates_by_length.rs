@@ -2,8 +2,8 @@
 //! --release -p fibula-engines --example updates_by_length`, or with engines of the list: `-- dxr18,poptrie18`.
 //!
 //! As in the paper, prefixes of the full table are removed and added back in random order, one at a time. A number is
-//! the median of both changes in microseconds, over at most `MOST` prefixes of a length. *all* weighs them by the table's
-//! lengths; *most* is the longest change, in which an array grows. The routes are changed before the clock
+//! the median of both changes in microseconds, over at most `MOST` prefixes of a length. *all* weighs them by the
+//! table's lengths; *most* is the longest change, in which an array grows. The routes are changed before the clock
 //! starts. Afterwards the engine is compared with the oracle.
 
 use std::collections::BTreeMap;

@@ -61,7 +61,8 @@ struct Rival {
     of: &'static str,
     /// Tried in order; the next one is for tables that exceed the limits of the previous one.
     names: &'static [&'static str],
-    /// The size of the first one, if that does not depend on the table. `None`: it is compared with large candidates only.
+    /// The size of the first one, if that does not depend on the table. `None`: it is compared with large candidates
+    /// only.
     bytes: Option<usize>,
     /// From this size on the candidate is compared with it in any case.
     large: usize,

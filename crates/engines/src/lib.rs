@@ -1,5 +1,5 @@
-//! The lookup engines of **fibula**: our own and the fastest published longest-prefix-match schemes, under one contract,
-//! [`fibula_core::Engine`]. The crate `fibula-baselines` has more published schemes, to compare with.
+//! The lookup engines of **fibula**: our own and the fastest published longest-prefix-match schemes, under one
+//! contract, [`fibula_core::Engine`]. The crate `fibula-baselines` has more published schemes, to compare with.
 //!
 //! | engine | families | scheme | when to use it |
 //! |---|---|---|---|
@@ -13,8 +13,8 @@
 //! | [`radix`] | IPv4, IPv6 | path-compressed binary trie | the baseline of DXR's paper, and the last resort: it takes any table |
 //! | [`lower_bound`] | IPv6, IPv4 | the same intervals in a sorted array, branching binary search | the baseline that PlanB is compared with |
 //!
-//! Programs choose an engine by name at run time through a [`Registry`], to which they can add their own engines, or let
-//! [`auto()`] choose the best one for the table; it gives its reason.
+//! Programs choose an engine by name at run time through a [`Registry`], to which they can add their own engines, or
+//! let [`auto()`] choose the best one for the table; it gives its reason.
 //!
 //! Each engine has a folder: `mod.rs` explains the scheme, `build.rs` compiles routes, `lookup.rs` looks up one
 //! address in plain safe code, `batch.rs` many over vector lanes. Engines never import each other.

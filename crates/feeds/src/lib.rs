@@ -11,8 +11,8 @@
 //!
 //! Each event of a table is a method of [`Listener`]: a peer appears, an update arrives, a
 //! session ends, a peer starts over, a peer has sent its whole table. A [`Rib`](fibula_rib::Rib) and a
-//! [`LiveFeed`] are listeners, and tests have others. The trait differs from [`Sink`](fibula_ingest::Sink), the methods of
-//! one source: its peers are those of the table, over all sources, and a call can fail.
+//! [`LiveFeed`] are listeners, and tests have others. The trait differs from [`Sink`](fibula_ingest::Sink), the methods
+//! of one source: its peers are those of the table, over all sources, and a call can fail.
 //!
 //! - Sources that end are functions: [`file()`], [`table()`], [`churn()`].
 //! - A source that does not end is a [`Session`]: the owner of the socket passes in the bytes, and calls it

@@ -34,8 +34,8 @@ pub(crate) struct Peers {
 
 impl Peers {
     /// Something else whenever a peer appears or ends, or a route comes while a peer has not ended: how many peers
-    /// there are, how many of them have not ended, and their routes. After all have ended routes are changes, and say nothing of
-    /// whether more peers come.
+    /// there are, how many of them have not ended, and their routes. After all have ended routes are changes, and say
+    /// nothing of whether more peers come.
     pub(crate) fn progress(&self) -> (usize, usize, u64) {
         let routes = match self.open.is_empty() {
             true => 0,

@@ -12,8 +12,8 @@
 //! When a connection is lost, its routes stay, because the daemon at the other end still forwards by them. When
 //! the next one begins, all routes are stale until they are announced again. Formats with an end mark (BGP's
 //! End-of-RIB) mark when a peer is complete; its stale routes are then withdrawn. No format says how many peers
-//! will follow, and some (FPM) have no marks. So a connection is complete after a time in which no peer appeared or ended, and
-//! no routes came from peers that have not ended.
+//! will follow, and some (FPM) have no marks. So a connection is complete after a time in which no peer appeared or
+//! ended, and no routes came from peers that have not ended.
 //!
 //! There is no I/O and no clock in here: the owner of the socket passes in bytes and times, and calls
 //! [`Session::tick`] at [`Session::deadline`].

@@ -207,8 +207,8 @@ fn peers_end_in_the_middle_of_a_sweep() {
     assert_eq!(said, [1, 2].map(|peer| format!("peer {peer} has sent its whole table again")));
 }
 
-/// A router that says everything of one peer after the other: no peer's end is the end of the table. Changes of peers that have
-/// ended do not put it off.
+/// A router that says everything of one peer after the other: no peer's end is the end of the table. Changes of peers
+/// that have ended do not put it off.
 #[test]
 fn a_connection_is_complete_when_no_more_peers_come() {
     let (mut session, _) = session(options());

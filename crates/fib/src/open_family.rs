@@ -58,9 +58,9 @@ impl<A: Addr + Pod> OpenFamily<A> {
         Self { routes, engine, report, numbers, lengths }
     }
 
-    /// The lookup that answers with hops: rows of [`Fib::columns`](crate::Fib::columns), or numbers of attribute sets for a generation.
-    /// Keep the reference for a whole batch: it saves the check for the kind of engine, and a lookup is one virtual
-    /// call.
+    /// The lookup that answers with hops: rows of [`Fib::columns`](crate::Fib::columns), or numbers of attribute sets
+    /// for a generation. Keep the reference for a whole batch: it saves the check for the kind of engine, and a lookup
+    /// is one virtual call.
     #[inline]
     pub fn engine(&self) -> &dyn AnyEngine<A> {
         match &self.engine {

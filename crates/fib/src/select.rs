@@ -38,8 +38,8 @@ impl Fib {
 
     /// The routes that meet these conditions, each a `(column, value)`, in the order of [`Fib::routes`]. Conditions
     /// on the same column are alternatives; conditions on different columns must all hold. Values are given as text:
-    /// a number for a column of integers (`AS64500` too) or of fractions (`8`, `8.0`), and empty text for routes without
-    /// a value, or whose value is empty text. In the column that lists values
+    /// a number for a column of integers (`AS64500` too) or of fractions (`8`, `8.0`), and empty text for routes
+    /// without a value, or whose value is empty text. In the column that lists values
     /// ([`Provenance::tags`](fibula_rib::Provenance::tags)), one value of the list must be equal.
     ///
     /// ```

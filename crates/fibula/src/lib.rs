@@ -18,7 +18,8 @@
 //! ```
 //!
 //! A program can read other files itself. [`build`] makes a table of what `fibula build` takes: networks and ranges as
-//! text or CSV, MRT, mmdb, plain or compressed. [`sources::TableSources`] has the settings and reports, [`ingest`] the decoders.
+//! text or CSV, MRT, mmdb, plain or compressed. [`sources::TableSources`] has the settings and reports, [`ingest`] the
+//! decoders.
 //!
 //! ```
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mrt/bgpkit-ripe_rrc00_2000.01_bview.20000111.0032.first-20-records.gz");
@@ -67,9 +68,10 @@
 //!
 //! ## Which one?
 //!
-//! Take `auto`, unless one of these rows describes your program better. Millions of lookups a second in batches of 256, nanoseconds
-//! of a lookup that waits for the previous one, and microseconds of a single changed route, all for addresses of random prefixes and 256 unrelated
-//! hops, on one core of an Intel Xeon with AVX-512 (family 6, model 167; 2 MB of L2) that nothing else used.
+//! Take `auto`, unless one of these rows describes your program better. Millions of lookups a second in batches of 256,
+//! nanoseconds of a lookup that waits for the previous one, and microseconds of a single changed route, all for
+//! addresses of random prefixes and 256 unrelated hops, on one core of an Intel Xeon with AVX-512 (family 6, model 167;
+//! 2 MB of L2) that nothing else used.
 //!
 //! | IPv4, 900,000 routes | take it | MB | batches | single | change |
 //! |---|---|--:|--:|--:|--:|
@@ -83,10 +85,10 @@
 //! | `planb` | small batches in a table of ranges with many long ones; a table that does not change: a build takes 7 ms | 3.5 | 170 | 31 | - |
 //! | `miht-batch` (IPv4, too; a baseline) | with a change to every 80 lookups or less | 7.4 | 17 | 242 | 1.6 |
 //!
-//! `poptrie` comes second in most of these columns. `radix` takes any table that all others refuse. `lower-bound` is for
-//! comparison with PlanB. The crate `fibula-baselines` has the published schemes that these engines are compared with, `miht-batch` and
-//! SAIL among them. A program adds them, or [engines of its own](engines::Entry::unstored), to a [`Registry`](engines::Registry),
-//! which [`FibOptions::registry`] takes.
+//! `poptrie` comes second in most of these columns. `radix` takes any table that all others refuse. `lower-bound` is
+//! for comparison with PlanB. The crate `fibula-baselines` has the published schemes that these engines are compared
+//! with, `miht-batch` and SAIL among them. A program adds them, or [engines of its own](engines::Entry::unstored), to a
+//! [`Registry`](engines::Registry), which [`FibOptions::registry`] takes.
 //!
 //! **[`runmap`](engines::runmap)** (IPv4). Our own scheme: a direct table over 18 bits, behind it a
 //! bitmap of runs with their hops in the same cache line. Three loads, no branch, no search. Take it
@@ -110,26 +112,28 @@
 //! counting bits. Small, and quick for single lookups; deep for IPv6; patched in place. Limits: 2^31 nodes or leaves.
 //!
 //! **[`wideleaf`](engines::wideleaf)** (IPv6). Ours: a direct table over 16 bits, at most three tables whose
-//! strides suit the routes, then keys in a cache line or half of one, searched by one comparison. The lookups of a batch are in
-//! the same stage at the same time. How records are laid out and words are read is measured on the machine. The default for IPv6, patched in place.
-//! Routes longer than /48 cost another stage. Limits: 2^30 hops and networks with such routes together, some ten million prefixes.
+//! strides suit the routes, then keys in a cache line or half of one, searched by one comparison. The lookups of a
+//! batch are in the same stage at the same time. How records are laid out and words are read is measured on the
+//! machine. The default for IPv6, patched in place. Routes longer than /48 cost another stage. Limits: 2^30 hops and
+//! networks with such routes together, some ten million prefixes.
 //!
-//! **[`matchline`](engines::matchline)** (IPv6). Ours: a direct table, tables whose strides suit the routes, then a cache line of
-//! up to seven whole prefixes with their hops, all compared at once: the first one that covers the address is the longest match. Take it where
-//! many routes are /49 to /64 long, as `auto` does: 2.3 to 3.6 MB for 200,000 to 270,000 routes. It is patched in place.
-//! Limits: 2^30 hops and networks with routes longer than /64 together, 2^24 words of tables (some ten million prefixes).
+//! **[`matchline`](engines::matchline)** (IPv6). Ours: a direct table, tables whose strides suit the routes, then a
+//! cache line of up to seven whole prefixes with their hops, all compared at once: the first one that covers the
+//! address is the longest match. Take it where many routes are /49 to /64 long, as `auto` does: 2.3 to 3.6 MB for
+//! 200,000 to 270,000 routes. It is patched in place. Limits: 2^30 hops and networks with routes longer than /64
+//! together, 2^24 words of tables (some ten million prefixes).
 //!
 //! **[`planb`](engines::planb)** (IPv6, IPv4). The table's elementary intervals in a linearised B+-tree
 //! with as many keys in a node as a vector register holds, so that a level costs one comparison; a
 //! batch keeps many lookups in flight. `planb-single` and `planb-compiled` are steps of its paper's
 //! ablation. Take it for IPv6, without fast gathers (Zen 4), where
-//! batches have 16 addresses or less. Networks that routes longer than /64 divide are searched in an extra level, which costs
-//! nothing where there are none. Limits: 2^32 hops and such networks together.
+//! batches have 16 addresses or less. Networks that routes longer than /64 divide are searched in an extra level, which
+//! costs nothing where there are none. Limits: 2^32 hops and such networks together.
 //!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the BSD scheme
-//! without the way back. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the table takes
-//! several times the memory of the others. Use it as a baseline, or for a table that all other engines refuse.
-//! Limits: 2^31 routes.
+//! without the way back. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the
+//! table takes several times the memory of the others. Use it as a baseline, or for a table that all other engines
+//! refuse. Limits: 2^31 routes.
 //!
 //! **[`lower-bound`](engines::lower_bound)** (IPv6, IPv4). PlanB's intervals in a sorted array with a
 //! plain binary search: the baseline that PlanB is measured against. Use it to see how much the tree

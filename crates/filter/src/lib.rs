@@ -19,11 +19,11 @@
 //! ```
 //! [`Filter::probe`] takes keys with payloads (the number of a packet, of a row), and returns those that pass,
 //! compacted. The algorithm is a [`Form`]: the scalar loop, the vectors of 256 bits with
-//! a table of permutations, the same in 512 bits (the naive step that HPBF leaves out), HPBF (*highly vectorised Bloom filter*) with the expanding loads of
-//! AVX-512, or our own in stages, which [`Plan::best`] uses. All let the same keys pass, and
-//! so do all instruction sets; the tests compare every form on every one. Keys of several words, as
-//! packet headers are, come in [`Columns`] ([`Filter::probe_columns`]): they are hashed to 64 bits, and
-//! the same forms test those.
+//! a table of permutations, the same in 512 bits (the naive step that HPBF leaves out), HPBF (*highly vectorised Bloom
+//! filter*) with the expanding loads of AVX-512, or our own in stages, which [`Plan::best`] uses. All let the same keys
+//! pass, and so do all instruction sets; the tests compare every form on every one. Keys of several words, as packet
+//! headers are, come in [`Columns`] ([`Filter::probe_columns`]): they are hashed to 64 bits, and the same forms test
+//! those.
 //!
 //! ```
 //! use fibula_filter::{CountingFilter, Hash, Parameters};

@@ -1,5 +1,5 @@
-//! The loops over many keys of one word, compiled in this crate: there are hundreds of them, and crates that probe would compile
-//! each one again.
+//! The loops over many keys of one word, compiled in this crate: there are hundreds of them, and crates that probe
+//! would compile each one again.
 
 use std::marker::PhantomData;
 

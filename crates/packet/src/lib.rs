@@ -47,16 +47,17 @@
 //! assert_eq!(short.length(), Some(Length::Beyond));
 //! ```
 //!
-//! The methods of [`Frame`] read the fields of all headers that the bytes contain. [`Frame::flow_key`] gives the flow, from
-//! the bytes of the packet only, without padding. [`Frame::check_forward`] tells whether a router may forward the packet: it makes the
-//! tests of RFC 1812 and RFC 8200, and names the one that failed.
+//! The methods of [`Frame`] read the fields of all headers that the bytes contain. [`Frame::flow_key`] gives the flow,
+//! from the bytes of the packet only, without padding. [`Frame::check_forward`] tells whether a router may forward the
+//! packet: it makes the tests of RFC 1812 and RFC 8200, and names the one that failed.
 //!
 //! The parser follows any number of VLAN tags, LLC with SNAP, MPLS labels, PPPoE sessions and PPP, then
 //! one IPv4 or IPv6 header with all its extension headers. It does not look into tunnels.
 //!
 //! [`capture`] reads and writes the files that packets are stored in.
 //!
-//! The crate is `no_std` and has no dependencies and no `unsafe` code. Only a pcapng file's list of interfaces is allocated.
+//! The crate is `no_std` and has no dependencies and no `unsafe` code. Only a pcapng file's list of interfaces is
+//! allocated.
 #![no_std]
 #![forbid(unsafe_code)]
 

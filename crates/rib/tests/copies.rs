@@ -57,7 +57,8 @@ fn copies_of_a_rib_stay_what_they_were() {
     }
 }
 
-/// Once nothing changes, a table that was patched in many places is built, once, and large batches have copies patched that were made before.
+/// Once nothing changes, a table that was patched in many places is built, once, and large batches have copies patched
+/// that were made before.
 #[test]
 fn a_table_that_was_patched_is_built_when_nothing_changes() {
     let delay = Duration::from_millis(20);

@@ -321,7 +321,8 @@ fn the_feed_is_held_back() {
     }
 }
 
-/// Two idle readers on two old generations: no further generation is made until one releases; then the compiler continues.
+/// Two idle readers on two old generations: no further generation is made until one releases; then the compiler
+/// continues.
 #[test]
 fn memory_is_bounded_by_what_readers_hold() {
     let behaviour = Behaviour::default();

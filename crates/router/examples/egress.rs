@@ -1,7 +1,8 @@
-//! What it costs to make the paths of a router: `cargo run --release -p fibula-router --example egress [GROUPS] [NEIGHBOURS] [SUBNETS]`.
+//! What it costs to make the paths of a router: `cargo run --release -p fibula-router --example egress [GROUPS]
+//! [NEIGHBOURS] [SUBNETS]`.
 //!
-//! Each group has two gateways without an interface, over two ports, which are among the neighbours. So many other subnets are on the
-//! first port. Prints the best of ten.
+//! Each group has two gateways without an interface, over two ports, which are among the neighbours. So many other
+//! subnets are on the first port. Prints the best of ten.
 
 use std::env;
 use std::time::{Duration, Instant};

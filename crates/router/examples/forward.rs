@@ -2,10 +2,10 @@
 //!
 //! `cargo run --release -p fibula-router --example forward -- [v4|v6] [ENGINE] [PREFIXES] [BURST] [GATEWAYS]`
 //!
-//! A packet is written into a slot as a port without a device would do it (template, destination and checksum of one of a
-//! million flows, PFX), forwarded, and its slot is taken again: the slots in use stay in the caches. "I/O alone" does the
-//! same, moves the packet to its port by a field of the flow, and rewrites the MAC addresses. Every flow's output is
-//! compared, before, with that of the path that handles one packet at a time, and its port with the oracle's answer.
+//! A packet is written into a slot as a port without a device would do it (template, destination and checksum of one of
+//! a million flows, PFX), forwarded, and its slot is taken again: the slots in use stay in the caches. "I/O alone" does
+//! the same, moves the packet to its port by a field of the flow, and rewrites the MAC addresses. Every flow's output
+//! is compared, before, with that of the path that handles one packet at a time, and its port with the oracle's answer.
 
 use std::hint::black_box;
 use std::net::IpAddr;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! An egress table never changes: after a change (a new neighbour, a link that goes down) another
-//! one is made and published. It is small, because it has groups and adjacencies, not routes. [`Egress`] is the description;
-//! [`Paths`] is compiled from it and is read by forwarders.
+//! one is made and published. It is small, because it has groups and adjacencies, not routes. [`Egress`] is the
+//! description; [`Paths`] is compiled from it and is read by forwarders.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -66,11 +66,12 @@ impl<'b, 'p> Leaving<'b, 'p> {
         }
     }
 
-    /// Moves the next packets to the ends of vectors, as many as there are items, in one loop without calls: `write` has each of them
-    /// and its item first, and says which vector is its.
+    /// Moves the next packets to the ends of vectors, as many as there are items, in one loop without calls: `write`
+    /// has each of them and its item first, and says which vector is its.
     ///
     /// # Panics
-    /// If there are more items than packets, or there is no such vector. Packets that were moved by this call then keep their slots.
+    /// If there are more items than packets, or there is no such vector. Packets that were moved by this call then keep
+    /// their slots.
     #[inline(always)]
     pub(crate) fn sort<T>(
         &mut self,
@@ -99,7 +100,8 @@ impl<'b, 'p> Leaving<'b, 'p> {
         }
         for (packet, item) in packets.iter_mut().zip(items) {
             let end = &mut ends[usize::from(write(packet, item))];
-            // SAFETY: each vector has room for as many packets as there are. Each packet is moved once: nobody reads it here again.
+            // SAFETY: each vector has room for as many packets as there are. Each packet is moved once: nobody reads it
+            // here again.
             unsafe {
                 end.copy_from_nonoverlapping(packet, 1);
                 *end = end.add(1);

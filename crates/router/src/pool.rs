@@ -100,11 +100,12 @@ impl Pool {
 
     /// A pool whose slots begin that many bytes later, in `stride` bytes each: ports have them for what they keep of
     /// each slot (DPDK: `port::dpdk::FRONT`). The stride need not be a power of two here. Slots an odd number of cache
-    /// lines apart (64 bytes) do not compete for the same few places of the first-level cache; AF_XDP takes powers of two only.
+    /// lines apart (64 bytes) do not compete for the same few places of the first-level cache; AF_XDP takes powers of
+    /// two only.
     ///
     /// # Panics
-    /// If the stride is below 512 or no multiple of 64, the front leaves no room for a packet, there are no slots, or so
-    /// many that their size exceeds the address space.
+    /// If the stride is below 512 or no multiple of 64, the front leaves no room for a packet, there are no slots, or
+    /// so many that their size exceeds the address space.
     pub fn with_front(slots: u32, stride: u32, front: u32) -> Self {
         assert!(stride.is_multiple_of(LINE) && stride >= 512 && slots > 0);
         assert!(front as usize + HEADROOM < stride as usize);

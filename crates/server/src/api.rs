@@ -223,7 +223,8 @@ pub struct SourceStatus {
     pub endpoint: String,
     /// The table that it feeds. If it feeds others too, their names are this one, a slash, and a name.
     pub table: String,
-    /// `idle`; `resync` while it sends the whole table; `up`; or `lost`: the connection has ended, and its routes are still used.
+    /// `idle`; `resync` while it sends the whole table; `up`; or `lost`: the connection has ended, and its routes are
+    /// still used.
     pub state: String,
     /// The time of the last change of state, RFC 3339 in UTC.
     pub since: String,
@@ -313,7 +314,8 @@ pub struct History {
 /// Changes that a reader missed: they were removed from the history before they could be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Lost {
-    /// The number of missed changes of all tables and prefixes; null if it is not known because the server was started again.
+    /// The number of missed changes of all tables and prefixes; null if it is not known because the server was started
+    /// again.
     pub lost: Option<u64>,
 }
 

@@ -225,8 +225,8 @@ impl<const V: usize> Avx2Row<V> {
 
 impl<const V: usize> Sealed for Avx2Row<V> {}
 
-/// How many bits each word has up to its highest one that is set: its exponent as a floating-point number. Not a closure, which would
-/// not always be inlined.
+/// How many bits each word has up to its highest one that is set: its exponent as a floating-point number. Not a
+/// closure, which would not always be inlined.
 ///
 /// # Safety
 /// The machine has AVX2.
@@ -234,7 +234,8 @@ impl<const V: usize> Sealed for Avx2Row<V> {}
 unsafe fn bit_lengths(words: __m256i) -> __m256i {
     // SAFETY: the caller's.
     unsafe {
-        // Without the bit below its highest one, a word is not rounded up to the next power of two. Words from 2^31 on would be negative.
+        // Without the bit below its highest one, a word is not rounded up to the next power of two. Words from 2^31 on
+        // would be negative.
         let words = _mm256_andnot_si256(_mm256_srli_epi32::<1>(words), words);
         let words = _mm256_min_epu32(words, _mm256_set1_epi32(i32::MIN));
         let floats = _mm256_castps_si256(_mm256_cvtepi32_ps(words));
@@ -265,13 +266,15 @@ macro_rules! row {
             #[inline(always)]
             fn load(self, words: &[u32; $words]) -> Self {
                 let vectors = words.as_ptr().cast::<__m256i>();
-                // SAFETY: see `Avx2Row`; the words are as many readable vectors, and the loads have no alignment to keep.
+                // SAFETY: see `Avx2Row`; the words are as many readable vectors, and the loads have no alignment to
+                // keep.
                 self.each(|i| unsafe { _mm256_loadu_si256(vectors.add(i)) })
             }
             #[inline(always)]
             fn halves(self, words: &[u16; $words]) -> Self {
                 let halves = words.as_ptr().cast::<__m128i>();
-                // SAFETY: see `Avx2Row`; the words are as many readable halves of vectors, and the loads have no alignment to keep.
+                // SAFETY: see `Avx2Row`; the words are as many readable halves of vectors, and the loads have no
+                // alignment to keep.
                 self.each(|i| unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(halves.add(i))) })
             }
             #[inline(always)]
@@ -367,7 +370,8 @@ macro_rules! row {
                 for (i, &vector) in self.0.iter().enumerate() {
                     let set = (mask >> (8 * i)) as u8;
                     let to: &mut [u32; 8] = packed[len..].first_chunk_mut().expect("room");
-                    // SAFETY: see `Avx2Row`; a vector has the size of the words, and the store has no alignment to keep.
+                    // SAFETY: see `Avx2Row`; a vector has the size of the words, and the store has no alignment to
+                    // keep.
                     unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), pack(vector, set)) };
                     len += set.count_ones() as usize;
                 }

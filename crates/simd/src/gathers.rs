@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 use crate::{Isa, Kernel, Level, Row, Simd};
 
 impl Level {
-    /// Whether this machine takes less time for the instruction that gathers sixteen words than for sixteen loads. Intel's
-    /// cores do, Zen 4 does not. It is measured once a process, in less than 1 ms; without
-    /// AVX-512 it is false.
+    /// Whether this machine takes less time for the instruction that gathers sixteen words than for sixteen loads.
+    /// Intel's cores do, Zen 4 does not. It is measured once a process, in less than 1 ms; without AVX-512 it is false.
     ///
     /// ```
     /// use fibula_simd::Isa;

@@ -46,8 +46,8 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
     /// Which of the line's keys are this one; a bit for each, the first one's lowest.
     fn equal32(self, line: &[u32; 16], key: u32) -> u32;
 
-    /// Which of the line's words differ from the key in no bit from a place on that the word's own low six bits number; a bit
-    /// for each, the first one's lowest.
+    /// Which of the line's words differ from the key in no bit from a place on that the word's own low six bits number;
+    /// a bit for each, the first one's lowest.
     fn covering64(self, line: &[u64; 8], key: u64) -> u32;
 
     /// Which of the line's keys are below the key; a bit for each, the first one's lowest. The key

@@ -2,8 +2,9 @@ use std::hint::black_box;
 
 use crate::sealed::Sealed;
 
-/// 32-bit words, sixteen of them or eight, with operations on all of them at once. Only an instruction set ([`Simd`](crate::Simd))
-/// makes them, so a value proves that the machine has the instructions. Masks have a bit for each word, the first one's lowest.
+/// 32-bit words, sixteen of them or eight, with operations on all of them at once. Only an instruction set
+/// ([`Simd`](crate::Simd)) makes them, so a value proves that the machine has the instructions. Masks have a bit for
+/// each word, the first one's lowest.
 ///
 /// # Safety
 /// Each operation does what its description says: code that gathers relies on it.
@@ -30,8 +31,8 @@ pub unsafe trait Row<const N: usize = 16>: Sealed + Copy {
     fn shl(self, by: Self) -> Self;
     /// Each word shifted down by its own number of bits, below 32.
     fn shr(self, by: Self) -> Self;
-    /// The low words of numbers whose high words are `high` and whose low words are these, each number shifted down by its own
-    /// number of bits, below 64.
+    /// The low words of numbers whose high words are `high` and whose low words are these, each number shifted down by
+    /// its own number of bits, below 64.
     fn shr_long(self, high: Self, by: Self) -> Self;
     /// This word where it is below the limit, as unsigned numbers are, and the other one elsewhere.
     fn if_below(self, test: Self, limit: Self, other: Self) -> Self;
@@ -66,7 +67,8 @@ pub unsafe trait Row<const N: usize = 16>: Sealed + Copy {
     unsafe fn gather_if_top(self, test: Self, table: *const u32, other: Self) -> Self;
 }
 
-/// The words of a table at these places, as [`Row::gather`] reads them, by a load for each: for machines on which that takes less time.
+/// The words of a table at these places, as [`Row::gather`] reads them, by a load for each: for machines on which that
+/// takes less time.
 ///
 /// # Safety
 /// The places, counted in words from `table`, can be read.
@@ -80,13 +82,13 @@ pub unsafe fn load_rows<R: Row<L>, const L: usize, const N: usize>(
     for (list, places) in lists.iter_mut().zip(places) {
         *list = places.words();
     }
-    // The compiler does not see what is in the lists. Otherwise it takes each place out of its vector, which takes longer than
-    // to store the vector and to load the place.
+    // The compiler does not see what is in the lists. Otherwise it takes each place out of its vector, which takes
+    // longer than to store the vector and to load the place.
     for (row, list) in rows.iter_mut().zip(black_box(&lists)) {
         let mut read = [0; L];
         for (to, place) in read.iter_mut().zip(list) {
-            // SAFETY: a reference can be read, and the caller guarantees that the words can. The reads are volatile so that the compiler
-            // does not gather.
+            // SAFETY: a reference can be read, and the caller guarantees that the words can. The reads are volatile so
+            // that the compiler does not gather.
             *to =
                 unsafe { table.add((&raw const *place).read_volatile() as usize).read_volatile() };
         }

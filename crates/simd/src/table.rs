@@ -71,8 +71,8 @@ impl<T: Pod> Table<T> {
         Self::with_room(slice, slice.len())
     }
 
-    /// A copy of the slice, followed by zeroed elements up to `len`. Faster than [`Table::with`], because what is copied is not
-    /// zeroed before.
+    /// A copy of the slice, followed by zeroed elements up to `len`. Faster than [`Table::with`], because what is
+    /// copied is not zeroed before.
     ///
     /// ```
     /// use fibula_simd::Table;
@@ -86,8 +86,8 @@ impl<T: Pod> Table<T> {
         let room = len.checked_sub(slice.len()).expect("room for the slice");
         let heap = Heap::new(len.checked_mul(size_of::<T>()).expect("table size overflows"), alloc);
         let start = heap.start.cast::<T>();
-        // SAFETY: the allocation has room for `slice.len() + room` elements; it is aligned to 64, which `T`'s alignment divides
-        // (asserted in `ALIGNED`); nobody else has it yet. Zero is a valid value of a `Pod`.
+        // SAFETY: the allocation has room for `slice.len() + room` elements; it is aligned to 64, which `T`'s alignment
+        // divides (asserted in `ALIGNED`); nobody else has it yet. Zero is a valid value of a `Pod`.
         unsafe {
             start.copy_from_nonoverlapping(NonNull::from(slice).cast(), slice.len());
             start.add(slice.len()).write_bytes(0, room);
@@ -121,8 +121,8 @@ impl<T: Pod> Table<T> {
     }
 
     /// Moves tables into one allocation, one behind the other, each at a cache line. Many small tables are then in few
-    /// pages, and in huge ones if they are large together. The next call of [`Table::to_mut`] gives a table memory of its
-    /// own again. O(bytes).
+    /// pages, and in huge ones if they are large together. The next call of [`Table::to_mut`] gives a table memory of
+    /// its own again. O(bytes).
     ///
     /// # Panics
     /// If the size exceeds the address space.
@@ -144,9 +144,9 @@ impl<T: Pod> Table<T> {
         let heap = Arc::new(Heap::new(all.expect("table size overflows"), alloc_zeroed));
         let mut at = 0;
         for table in tables {
-            // SAFETY: the heap has the sizes of all tables, each up to a multiple of a line, so that `len` elements from
-            // here on are in it. `T`'s alignment divides a line (asserted in `ALIGNED`). Nobody else has this memory
-            // yet, least of all the table that is copied.
+            // SAFETY: the heap has the sizes of all tables, each up to a multiple of a line, so that `len` elements
+            // from here on are in it. `T`'s alignment divides a line (asserted in `ALIGNED`). Nobody else has this
+            // memory yet, least of all the table that is copied.
             let start = unsafe {
                 let start = heap.start.add(at).cast::<T>();
                 start.copy_from_nonoverlapping(table.start, table.len);
@@ -239,8 +239,8 @@ impl Heap {
         // At least a line, so that the layout is never empty.
         let bytes = bytes.max(LINE);
         let align = if bytes >= HUGE && huge_pages() { HUGE } else { LINE };
-        // An allocator itself zeroes memory that it has to align, but takes large pieces that it need not align from the system,
-        // already zeroed: their pages are first touched by what fills them.
+        // An allocator itself zeroes memory that it has to align, but takes large pieces that it need not align from
+        // the system, already zeroed: their pages are first touched by what fills them.
         let layout = if bytes >= HUGE {
             bytes.checked_add(align).map(|bytes| Layout::from_size_align(bytes, 16))
         } else {

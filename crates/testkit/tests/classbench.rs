@@ -15,8 +15,8 @@ fn sets_have_the_size_asked_for_and_no_duplicates() {
     }
 }
 
-/// The shares of the published parameter file of ACL: 87 % TCP, 8 % any protocol, host pairs most often. Duplicates are left
-/// out, so shares of frequent filters come out a little lower.
+/// The shares of the published parameter file of ACL: 87 % TCP, 8 % any protocol, host pairs most often. Duplicates are
+/// left out, so shares of frequent filters come out a little lower.
 #[test]
 fn shares_are_the_published_ones() {
     let set = filters(RuleSetKind::Acl, 5000, 3);

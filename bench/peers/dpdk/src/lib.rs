@@ -1,5 +1,6 @@
-//! What the router is measured beside: forwarding loops in C over DPDK's own tables (`rte_lpm`, `rte_fib`) and a mempool of DPDK's own: the
-//! shortest one, and one that does all that DPDK's example l3fwd does. And the packets of both: net_null devices give empty ones, into which flows are written as they are received.
+//! What the router is measured beside: forwarding loops in C over DPDK's own tables (`rte_lpm`, `rte_fib`) and a
+//! mempool of DPDK's own: the shortest one, and one that does all that DPDK's example l3fwd does. And the packets of
+//! both: net_null devices give empty ones, into which flows are written as they are received.
 
 use std::ffi::{CString, c_void};
 use std::io;
@@ -75,8 +76,8 @@ impl Flows {
         Ok(Self { frame, is_v6, count, each })
     }
 
-    /// Has the first `queues` queues of an open device receive them, in a circle and for ever, until it is closed. Each queue begins
-    /// with another flow.
+    /// Has the first `queues` queues of an open device receive them, in a circle and for ever, until it is closed. Each
+    /// queue begins with another flow.
     ///
     /// # Errors
     /// If there is no such device, or it has fewer queues.
@@ -188,7 +189,8 @@ fn octets(address: IpAddr) -> [u8; 16] {
     bytes
 }
 
-/// Groups of 256 that tables of 24 bits and then 8 at a time need: one for each value of the bits up to a step that a longer route has.
+/// Groups of 256 that tables of 24 bits and then 8 at a time need: one for each value of the bits up to a step that a
+/// longer route has.
 fn groups<A: Addr>(routes: &Routes<A>) -> u32 {
     let mut count = 0;
     for step in (24..A::BITS).step_by(8) {
@@ -251,7 +253,8 @@ pub struct Run<'a> {
     pub core: Option<usize>,
 }
 
-/// Forwards between two devices on a thread of its own until `meanwhile` is done, and says how many packets were dropped.
+/// Forwards between two devices on a thread of its own until `meanwhile` is done, and says how many packets were
+/// dropped.
 ///
 /// # Errors
 /// If there is no thread for it.

@@ -133,7 +133,8 @@ mod tests {
         header.structure(0).ok().map(|()| (header.sizes, header.len))
     }
 
-    /// The header has a type, two sizes, and a data page with counts, encodings and statistics of two texts and a boolean.
+    /// The header has a type, two sizes, and a data page with counts, encodings and statistics of two texts and a
+    /// boolean.
     #[test]
     fn headers() {
         let page =

@@ -5,9 +5,9 @@ use crate::address::Address;
 /// The ranges of the addresses in a line, in order.
 ///
 /// An address is text that [`Address::parse`] accepts, without a letter, digit or underscore directly before or after
-/// it. An IPv4 address has no dot before it, and no dot with a digit after it. A colon or a dot at the end of an address
-/// is punctuation; a colon and digits after an IPv4 address are a port. An IPv6 address needs a digit, because `a::b` is
-/// more likely a name.
+/// it. An IPv4 address has no dot before it, and no dot with a digit after it. A colon or a dot at the end of an
+/// address is punctuation; a colon and digits after an IPv4 address are a port. An IPv6 address needs a digit, because
+/// `a::b` is more likely a name.
 pub(super) fn within(line: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -263,8 +263,8 @@ impl<'t> LookUp<'t> {
         }
     }
 
-    /// Reads the rows and lengths of routes from the tables, in short loops, so that many loads run at the same time and
-    /// cache misses overlap. With several dates, the row of a route depends on the date.
+    /// Reads the rows and lengths of routes from the tables, in short loops, so that many loads run at the same time
+    /// and cache misses overlap. With several dates, the row of a route depends on the date.
     fn read_tables(&self, answers: &mut Answers) {
         let Some(tables) = self.tables.filter(|_| self.wanted.routes) else { return };
         if self.table.dated().is_some() {

@@ -113,8 +113,8 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Renders the text of the answers of a block, `slots` for each of its rows. Returns an upper bound on the bytes of the text and
-    /// the prefixes.
+    /// Renders the text of the answers of a block, `slots` for each of its rows. Returns an upper bound on the bytes of
+    /// the text and the prefixes.
     pub(super) fn prepare(
         &mut self,
         answers: &[u32],

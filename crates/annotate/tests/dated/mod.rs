@@ -178,7 +178,8 @@ fn csv_rows_are_looked_up_at_their_time() {
     }
 }
 
-/// Output and summary are the same, also the line of the first time that cannot be read, which one of several threads meets.
+/// Output and summary are the same, also the line of the first time that cannot be read, which one of several threads
+/// meets.
 #[test]
 fn threads_do_not_matter() {
     let rows = rows(false);
@@ -260,7 +261,8 @@ fn json_lines_are_looked_up_at_their_time() {
     check_summary(&summary, &rows, &oracle);
 }
 
-/// Rows without a table get nothing, not the default of addresses without a route; and no row is left out for them alone.
+/// Rows without a table get nothing, not the default of addresses without a route; and no row is left out for them
+/// alone.
 #[test]
 fn defaults_are_for_addresses_that_were_looked_up() {
     let input = "src,ts\n8.8.8.8,2024-04-30\n8.8.8.8,2024-05-01\n8.8.8.8,x\n10.0.0.1,2024-05-01\n";

@@ -42,8 +42,8 @@ const fn slot_words<A: Addr>() -> usize {
 }
 
 impl Hashed {
-    /// Builds a table of each list of keys, which must be different within a list, and returns the tables' places in the
-    /// same order. Returns `None` if the number of slots exceeds 32 bits.
+    /// Builds a table of each list of keys, which must be different within a list, and returns the tables' places in
+    /// the same order. Returns `None` if the number of slots exceeds 32 bits.
     pub(crate) fn new<A: Addr>(tables: &[Vec<Item<A>>]) -> Option<(Self, Vec<Part>)> {
         let slots = |items: &Vec<Item<A>>| (2 * items.len() as u64).next_power_of_two();
         let all: u64 = tables.iter().map(slots).sum();

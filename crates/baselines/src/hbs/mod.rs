@@ -32,8 +32,8 @@
 //!
 //! **The heuristic.** Each entry knows the *origins* of its marker: the shortest and the longest of the
 //! routes that need it. Only lengths between them can have an answer, so nodes outside are skipped
-//! without reading their tables, and a search ends where there are no origins: 10.1 in a table without 10.1.2.0/24 would
-//! end it. **The tree** is not balanced but has the lengths with many routes near its root.
+//! without reading their tables, and a search ends where there are no origins: 10.1 in a table without 10.1.2.0/24
+//! would end it. **The tree** is not balanced but has the lengths with many routes near its root.
 //!
 //! `hbs` has both; `hbs-basic` has neither: a balanced tree, searched to its end, as in Waldvogel's paper.
 //!

@@ -48,7 +48,8 @@ fn check_trie<N: Node>(trie: &[N], entries: usize, bits: u32) -> Result<(), Load
     for (number, node) in trie.iter().enumerate() {
         let (branch, skip, address) = node.parts();
         if branch == 0 {
-            // A skip in a leaf would be harmless, but builds never write one. The root of an empty table names no entry.
+            // A skip in a leaf would be harmless, but builds never write one. The root of an empty table names no
+            // entry.
             if skip != 0 || address >= entries && entries > 0 {
                 return error("a leaf names an entry that is not there");
             }

@@ -23,11 +23,11 @@
 //!   lookup 10.1.2.9:  slot 10 of node 0 has a child, number 1; slot 0x0102 of it is bit 2 of record 4 + 4: B
 //! ```
 //!
-//! **The strides.** A *block*, the addresses with the same first bits, is a possible place of a node. It needs one if its
-//! addresses have different hops. A node of stride s costs one step for each change of the answer in its
-//! block, which is what addresses of random routes see, and λ times its bytes. From the deepest blocks up,
-//! the program takes for each block the stride with the least cost, its descendants' included; that is
-//! exact for this λ. Bisection finds the smallest λ whose trie fits into the budget.
+//! **The strides.** A *block*, the addresses with the same first bits, is a possible place of a node. It needs one if
+//! its addresses have different hops. A node of stride s costs one step for each change of the answer in its block,
+//! which is what addresses of random routes see, and λ times its bytes. From the deepest blocks up, the program takes
+//! for each block the stride with the least cost, its descendants' included; that is exact for this λ. Bisection finds
+//! the smallest λ whose trie fits into the budget.
 //!
 //! # What was assumed
 //!

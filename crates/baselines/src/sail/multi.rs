@@ -31,8 +31,8 @@
 //! lookups over many tables.
 //!
 //! The engine `sail-m` of the list is the overlay of one table: an engine answers for one. A program that has several
-//! calls [`SailM::overlay`] and names the table with each address; all tables are built together, so a change of one is a
-//! build of all.
+//! calls [`SailM::overlay`] and names the table with each address; all tables are built together, so a change of one is
+//! a build of all.
 //!
 //! # Limits
 //!

@@ -6,7 +6,8 @@ use fibula_classify::text::{self, RuleFormat, RuleOptions};
 use fibula_classify::{Field, FiveTuple, Flow, Rules};
 use fibula_testkit::classbench::{Filter, Packet};
 
-/// A generated packet as the classifier sees it. All have ports, as ClassBench's packets have, whatever their protocol is.
+/// A generated packet as the classifier sees it. All have ports, as ClassBench's packets have, whatever their protocol
+/// is.
 pub fn flow(packet: &Packet) -> Flow {
     let ports = Some((packet.src_port, packet.dst_port));
     let (src, dst) = (Ipv4Addr::from(packet.src).into(), Ipv4Addr::from(packet.dst).into());

@@ -13,7 +13,8 @@ pub(super) struct Missed {
 }
 
 impl Missed {
-    /// Searches the batch, and writes the rules of the packets that were found: `hit` says them by the megaflow's number.
+    /// Searches the batch, and writes the rules of the packets that were found: `hit` says them by the megaflow's
+    /// number.
     ///
     /// # Panics
     ///

@@ -20,8 +20,8 @@ struct Slot {
     used: AtomicU64,
 }
 
-/// A slot for each number of a megaflow. There are more than megaflows: a number is not used again as long as a reader has a
-/// generation of the cache with it.
+/// A slot for each number of a megaflow. There are more than megaflows: a number is not used again as long as a reader
+/// has a generation of the cache with it.
 pub(super) struct Slots {
     slots: Box<[Slot]>,
     most: usize,
@@ -38,8 +38,8 @@ impl Slots {
         Self { slots: (0..most + most / 4 + 1).map(slot).collect(), most }
     }
 
-    /// A packet of a megaflow came: the rule that it hits. What the slot says was written before the generation was published
-    /// that the number is of, and stays until no reader has one.
+    /// A packet of a megaflow came: the rule that it hits. What the slot says was written before the generation was
+    /// published that the number is of, and stays until no reader has one.
     #[inline]
     pub(super) fn hit(&self, number: u32, now: u64) -> Option<RuleId> {
         let slot = &self.slots[number as usize];
@@ -124,8 +124,8 @@ impl Cached {
         self.numbers.iter().map(megaflow).collect()
     }
 
-    /// Puts the megaflow of a packet into the cache. Another packet may have done so, and it may still have to be published.
-    /// Without a free number nothing is learned.
+    /// Puts the megaflow of a packet into the cache. Another packet may have done so, and it may still have to be
+    /// published. Without a free number nothing is learned.
     pub(super) fn learn(&mut self, now: u64, flow: &Flow, found: &Found) {
         let matched = Match::new(*flow, found.mask);
         if let Some(&number) = self.numbers.get(&matched) {
@@ -206,8 +206,8 @@ impl Cached {
         idle.len()
     }
 
-    /// Publishes what was learned. While a reader has an old generation, that copies the cache: it waits until that is worth
-    /// it, and meanwhile the slow path has the answers.
+    /// Publishes what was learned. While a reader has an old generation, that copies the cache: it waits until that is
+    /// worth it, and meanwhile the slow path has the answers.
     pub(super) fn publish_soon(&mut self) {
         if self.writer.is_cheap() || self.waiting * 4 > self.numbers.len() {
             self.publish();

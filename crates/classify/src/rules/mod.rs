@@ -24,8 +24,8 @@ impl fmt::Display for RuleId {
     }
 }
 
-/// Which of two rules wins: the one with the larger precedence. That is the larger priority, and among equal ones the rule
-/// that was inserted first, so that in a file without priorities the first rule that matches wins.
+/// Which of two rules wins: the one with the larger precedence. That is the larger priority, and among equal ones the
+/// rule that was inserted first, so that in a file without priorities the first rule that matches wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Precedence(u64);
 

@@ -14,10 +14,12 @@ enum Prefixes {
     Wide(Trie<u128>),
 }
 
-/// A field on which rules have conditions, and for each prefix length a set of groups, or for each group a set of tuples.
+/// A field on which rules have conditions, and for each prefix length a set of groups, or for each group a set of
+/// tuples.
 ///
-/// Each prefix has the set of groups of its rules. If a group has only prefixes of one length on the field, and no rule of the
-/// group has the packet's prefix of this length, then the group has no rule for the packet, and that many bits prove it.
+/// Each prefix has the set of groups of its rules. If a group has only prefixes of one length on the field, and no rule
+/// of the group has the packet's prefix of this length, then the group has no rule for the packet, and that many bits
+/// prove it.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     pub(super) field: Field,
@@ -45,7 +47,8 @@ pub(super) struct Axis {
     sets: Vec<u32>,
 }
 
-/// All ones if `groups` has the group with this number modulo 64, else 0. Uses 32-bit halves, for vectors of 32-bit lanes.
+/// All ones if `groups` has the group with this number modulo 64, else 0. Uses 32-bit halves, for vectors of 32-bit
+/// lanes.
 #[inline(always)]
 fn has(groups: u64, at: usize) -> u32 {
     let half = if at < 32 { groups as u32 } else { (groups >> 32) as u32 };
@@ -119,8 +122,8 @@ impl Axis {
         }
     }
 
-    /// Computes the sets, of `words` words, from the lengths of their bits. Bits not in `of` are in no set. An axis inside has a
-    /// word for each group, an axis outside a bit.
+    /// Computes the sets, of `words` words, from the lengths of their bits. Bits not in `of` are in no set. An axis
+    /// inside has a word for each group, an axis outside a bit.
     pub(super) fn arrange(&mut self, words: usize, is_inside: bool, of: &[(usize, u8)]) {
         self.words = words;
         let mut lens: Vec<u8> = of.iter().map(|(_, len)| *len).filter(|len| *len > 0).collect();
@@ -154,7 +157,8 @@ impl Axis {
         }
     }
 
-    /// Walks the trie as axis number `at`. Each search gets the groups, of all words, that the packet's prefixes do not exclude.
+    /// Walks the trie as axis number `at`. Each search gets the groups, of all words, that the packet's prefixes do not
+    /// exclude.
     #[inline(always)]
     pub(super) fn walk_outside(&self, at: usize, flows: &[Flow], searches: &mut [Search]) {
         if let [none] = self.none[..] {
@@ -175,8 +179,8 @@ impl Axis {
         });
     }
 
-    /// Walks the trie as axis number `at`. Each search gets the indices of the lengths of the packet's prefixes, and their
-    /// groups.
+    /// Walks the trie as axis number `at`. Each search gets the indices of the lengths of the packet's prefixes, and
+    /// their groups.
     #[inline(always)]
     pub(super) fn walk_inside(&self, at: usize, flows: &[Flow], searches: &mut [Search]) {
         self.walk(at, flows, searches, |searches, number, place, groups| {
@@ -186,7 +190,8 @@ impl Axis {
         });
     }
 
-    /// Calls `found` for each prefix of each packet, with the packet's number, the index of the length, and the prefix's groups.
+    /// Calls `found` for each prefix of each packet, with the packet's number, the index of the length, and the
+    /// prefix's groups.
     #[inline(always)]
     fn walk(
         &self,
@@ -231,8 +236,8 @@ impl Axis {
         }
     }
 
-    /// For each group of a word, the tuples that the axis does not exclude for a packet with these prefixes. All groups of the
-    /// word are computed with vectors, because this is less work than selecting some.
+    /// For each group of a word, the tuples that the axis does not exclude for a packet with these prefixes. All groups
+    /// of the word are computed with vectors, because this is less work than selecting some.
     #[inline(always)]
     pub(super) fn open_inside(&self, word: usize, found: &[(u32, u64)], open: &mut Sets) {
         // The first prefix is combined with the tuples without a condition, which saves a pass.
@@ -262,7 +267,8 @@ impl Axis {
         self.of[bit]
     }
 
-    /// The number of lengths that are excluded by this many known bits of a packet, unless the packet has a prefix of the length.
+    /// The number of lengths that are excluded by this many known bits of a packet, unless the packet has a prefix of
+    /// the length.
     #[inline(always)]
     pub(super) fn lens_within(&self, bits: u8, shown: u8) -> usize {
         let within = self.within[usize::from(bits)];

@@ -25,8 +25,8 @@ const SHARES: [u32; 129] = {
 };
 
 impl Order {
-    /// Adds bits to the mask that prove that the packet is in none of the first `better` tuples that were skipped. The mask
-    /// already has the words of the groups whose tables were searched.
+    /// Adds bits to the mask that prove that the packet is in none of the first `better` tuples that were skipped. The
+    /// mask already has the words of the groups whose tables were searched.
     #[inline(always)]
     pub(super) fn explain(&self, better: u32, search: &Search, mask: &mut Mask) {
         let mut known = Known { bits: [0; AXES], lens: [0; AXES] };
@@ -62,8 +62,9 @@ impl Order {
         }
     }
 
-    /// Extends the known bits until they prove the exclusion of all bits in `all` that some axis excludes. For the first one
-    /// left, it takes from the axes that exclude it the axis that excludes the most others for each additional bit.
+    /// Extends the known bits until they prove the exclusion of all bits in `all` that some axis excludes. For the
+    /// first one left, it takes from the axes that exclude it the axis that excludes the most others for each
+    /// additional bit.
     #[inline(always)]
     fn cover(
         &self,

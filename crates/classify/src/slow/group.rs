@@ -19,8 +19,8 @@ pub(super) const MEMBERS: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     words: Words,
-    /// For each hash of a key, the tuples that have a rule with this hash. Keys with equal hashes are not distinguished,
-    /// which only adds bits to megaflows.
+    /// For each hash of a key, the tuples that have a rule with this hash. Keys with equal hashes are not
+    /// distinguished, which only adds bits to megaflows.
     tuples: Buckets,
     /// A bit for each tuple of the group.
     members: u32,

@@ -8,9 +8,9 @@
 //! through the search, and finds the same rule. The search must therefore look at few bits. The ideas are from Pfaff
 //! et al., "The Design and Implementation of Open vSwitch", NSDI 2015, section 5:
 //!
-//! - A tuple is skipped if none of its rules has a prefix of the packet; the bits up to the first one in which the packet
-//!   differs from the rules' prefixes prove this. Here every field has a trie. If several fields exclude a tuple, the choice
-//!   between them is made at the end, when the bits that the search needs in any case are known.
+//! - A tuple is skipped if none of its rules has a prefix of the packet; the bits up to the first one in which the
+//!   packet differs from the rules' prefixes prove this. Here every field has a trie. If several fields exclude a
+//!   tuple, the choice between them is made at the end, when the bits that the search needs in any case are known.
 //! - Tuples that differ only in protocol and transport header are first searched together, without those fields.
 //! - A port is compared with a range by only the bits that decide the comparison.
 

@@ -1,7 +1,8 @@
 //! Groups of tuples in order of their best rules, and which of them a packet can be in.
 //!
-//! For each field, a trie gives the prefixes of rules that match the packet. A group with another length on a field has no rule
-//! for the packet. With a bit for each group, the groups that remain are an AND over the fields of an OR over the lengths:
+//! For each field, a trie gives the prefixes of rules that match the packet. A group with another length on a field has
+//! no rule for the packet. With a bit for each group, the groups that remain are an AND over the fields of an OR over
+//! the lengths:
 //!
 //! ```text
 //!                        group  0 1 2 3 4 5        the packet has /8 and /24 of ip_dst, and /32 of ip_src
@@ -14,8 +15,8 @@
 //!                                                  left: 0, 4
 //! ```
 //!
-//! The tuples of a group differ only in the protocol and the transport header. Those that can have the packet are computed in
-//! the same way over these fields, with a bit for each tuple of the group.
+//! The tuples of a group differ only in the protocol and the transport header. Those that can have the packet are
+//! computed in the same way over these fields, with a bit for each tuple of the group.
 
 use fibula_simd::Simd;
 
@@ -56,7 +57,8 @@ struct Members {
 /// The groups, and the order of their best rules.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
-    /// The axes outside the transport header, which exclude groups, followed by those inside, which exclude tuples of a group.
+    /// The axes outside the transport header, which exclude groups, followed by those inside, which exclude tuples of a
+    /// group.
     pub(super) axes: Vec<Axis>,
     /// The number of axes outside.
     pub(super) outside: usize,
@@ -66,8 +68,8 @@ pub(super) struct Order {
     pub(super) all: Vec<u32>,
     /// The same tuples, in order.
     groups: Vec<Members>,
-    /// The ranks of the groups' best rules among all tuples, ascending; and in `first`, for each number, the set of that many
-    /// best groups.
+    /// The ranks of the groups' best rules among all tuples, ascending; and in `first`, for each number, the set of
+    /// that many best groups.
     by_best: Vec<u32>,
     first: Vec<u64>,
     /// The best rule of each word of groups.
@@ -102,8 +104,8 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// All ones if the result of the group's table is part of the answer: if the table was searched for a tuple that could have a
-    /// better rule than the winner, or that has the winner. Otherwise 0.
+    /// All ones if the result of the group's table is part of the answer: if the table was searched for a tuple that
+    /// could have a better rule than the winner, or that has the winner. Otherwise 0.
     #[inline(always)]
     pub(super) fn asked(&self) -> u64 {
         u64::from(self.open & self.wins != 0).wrapping_neg()
@@ -126,7 +128,8 @@ pub(super) struct Candidate {
 pub(super) struct Search {
     /// For each axis outside, a bit for each group that it does not exclude; the words of each axis are contiguous.
     pub(super) open: Vec<u64>,
-    /// For each axis inside, the packet's prefixes: the indices of their lengths, and their groups. One axis after the other.
+    /// For each axis inside, the packet's prefixes: the indices of their lengths, and their groups. One axis after the
+    /// other.
     pub(super) found: Vec<(u32, u64)>,
     /// Where the next axis begins in `found`.
     pub(super) found_to: [u32; AXES],

@@ -23,7 +23,8 @@ struct Entry {
     next: u32,
 }
 
-/// A tuple of the tuple space: rules whose masks are equal. The fields that a search reads come first, in one or two cache lines.
+/// A tuple of the tuple space: rules whose masks are equal. The fields that a search reads come first, in one or two
+/// cache lines.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Tuple {

@@ -97,12 +97,14 @@ pub(super) struct Trie<K> {
     /// The first part of a walk, indexed by the first `top_bits` bits of a value.
     top: Vec<Top>,
     top_bits: u8,
-    /// For a node and a bit of its groups, the number of rules beyond the first one. Only changes of the rules use this.
+    /// For a node and a bit of its groups, the number of rules beyond the first one. Only changes of the rules use
+    /// this.
     more: HashMap<(u32, u8), u32>,
 }
 
 impl<K: Bits + Default> Trie<K> {
-    /// An empty trie of values of `bits` bits. With `bulk`, inserts are faster, but [`Trie::pack`] must precede the first walk.
+    /// An empty trie of values of `bits` bits. With `bulk`, inserts are faster, but [`Trie::pack`] must precede the
+    /// first walk.
     pub(super) fn new(bits: u32, bulk: bool) -> Self {
         let root = Node { bits: K::default(), len: 0, rules: 0, children: [NONE; 2], groups: 0 };
         let (nodes, free, more) = (vec![root], Vec::new(), HashMap::new());
@@ -195,8 +197,8 @@ impl<K: Bits + Default> Trie<K> {
         }
     }
 
-    /// Returns the node of a prefix, which is created if it does not exist, and a number of bits: walks of values that agree with
-    /// the prefix in fewer bits are unchanged.
+    /// Returns the node of a prefix, which is created if it does not exist, and a number of bits: walks of values that
+    /// agree with the prefix in fewer bits are unchanged.
     fn make(&mut self, bits: K, len: u8) -> (u32, u8) {
         let (mut at, mut agree) = (0u32, u8::MAX);
         loop {
@@ -268,8 +270,8 @@ impl<K: Bits + Default> Trie<K> {
         true
     }
 
-    /// Reorders the nodes so that walks touch few cache lines: the top level by level, because all walks pass through it, and
-    /// below it each child after its parent.
+    /// Reorders the nodes so that walks touch few cache lines: the top level by level, because all walks pass through
+    /// it, and below it each child after its parent.
     pub(super) fn pack(&mut self, width: u8) {
         const TOP: u8 = 10;
         let (mut order, mut below) = (vec![0u32], Vec::new());
@@ -305,10 +307,10 @@ impl<K: Bits + Default> Trie<K> {
         self.make_top(bits.min(width));
     }
 
-    /// Walks the trie for several values at once, at most [`TOGETHER`], so that their memory accesses overlap. Calls `found`
-    /// with the number of a value, and the length and groups of each of its prefixes, shortest first. Some prefixes are
-    /// reported twice, and some are of no rule and have no groups. `shown` gets how many bits of each value prove that it has
-    /// no other prefixes.
+    /// Walks the trie for several values at once, at most [`TOGETHER`], so that their memory accesses overlap. Calls
+    /// `found` with the number of a value, and the length and groups of each of its prefixes, shortest first. Some
+    /// prefixes are reported twice, and some are of no rule and have no groups. `shown` gets how many bits of each
+    /// value prove that it has no other prefixes.
     #[inline(always)]
     pub(super) fn walk(
         &self,
@@ -342,7 +344,8 @@ impl<K: Bits + Default> Trie<K> {
                 let end = if common < node.len {
                     Some(common + 1)
                 } else {
-                    // A node where the top ends is reported for the second time here. A node without rules has no groups.
+                    // A node where the top ends is reported for the second time here. A node without rules has no
+                    // groups.
                     found(number, node.len, node.groups);
                     match node.children {
                         [NONE, NONE] => Some(node.len),

@@ -2,8 +2,8 @@
 
 use crate::{Flow, Mask, WORDS};
 
-/// The words of a mask that are not 0, with their places. They are stored inline and compactly, because a search reads those of
-/// many masks.
+/// The words of a mask that are not 0, with their places. They are stored inline and compactly, because a search reads
+/// those of many masks.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Words {

@@ -26,8 +26,8 @@ impl<'a> Word<'a> {
     }
 }
 
-/// The words of a line. What stands between quotes is one word, with its first quote; a backslash takes the next character as it
-/// is. A word that begins with `#` ends the line.
+/// The words of a line. What stands between quotes is one word, with its first quote; a backslash takes the next
+/// character as it is. A word that begins with `#` ends the line.
 pub(super) fn words(text: &str, line: u32) -> Result<Vec<Word<'_>>, TextError> {
     let mut words = Vec::new();
     let (mut start, mut quoted, mut escaped, mut column) = (None, false, false, 0);

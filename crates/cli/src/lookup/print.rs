@@ -182,8 +182,8 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// The names of the table's columns; one that an answer's own columns or another column have gets a number, as a name does
-/// that a file has twice.
+/// The names of the table's columns; one that an answer's own columns or another column have gets a number, as a name
+/// does that a file has twice.
 fn printed_names(columns: &Columns, own: &[&str]) -> Vec<String> {
     let printed = |name: &str| {
         let (mut printed, mut number) = (name.to_owned(), 1);

@@ -140,7 +140,8 @@ fn frr_routes_by_fpm_forward_as_the_kernels() {
     assert_eq!(seen, wanted.len(), "{summary:#}");
 }
 
-/// Two ports in two VRFs: the same destination leads to other gateways, and the default route of one is not the other's.
+/// Two ports in two VRFs: the same destination leads to other gateways, and the default route of one is not the
+/// other's.
 #[test]
 fn a_port_forwards_by_the_table_of_its_vrf() {
     let files = Files::new();

@@ -28,7 +28,8 @@ link port 2
 drop blackhole
 ";
 
-/// The ports of the tests with this table: frames come in by port 0, `a` is behind port 1, `b` and a subnet behind port 2.
+/// The ports of the tests with this table: frames come in by port 0, `a` is behind port 1, `b` and a subnet behind
+/// port 2.
 fn ports(files: &Files) -> [String; 3] {
     let path = |name| files.path(name);
     [
@@ -221,7 +222,8 @@ fn a_frame_is_rewritten_as_by_hand() {
     #[rustfmt::skip]
     let before = [
         2, 0, 0, 0, 0, 1,  2, 0, 0, 0, 9, 9,  8, 0,
-        // 0x4500 + 0x0020 + 0x0007 + 0x4000 + 0x4011 + 0xac10 + 0x0009 + 0x0a09 + 0x0909 = 0x18463: 0x8464, its complement.
+        // 0x4500 + 0x0020 + 0x0007 + 0x4000 + 0x4011 + 0xac10 + 0x0009 + 0x0a09 + 0x0909 = 0x18463: 0x8464, its
+        // complement.
         0x45, 0, 0, 32, 0, 7, 0x40, 0, 64, 17, 0x7b, 0x9b, 172, 16, 0, 9, 10, 9, 9, 9,
         0x30, 0x39, 0, 9, 0, 12, 0, 0, 1, 2, 3, 4,
     ];

@@ -35,8 +35,8 @@ pub struct Route<A: Addr> {
 pub struct Routes<A: Addr> {
     routes: Vec<Route<A>>,
     hop_count: u32,
-    /// The prefix of every [`GROUP`]th route, or nothing. The changes of a large batch are far from each other, and so few prefixes
-    /// stay in a cache.
+    /// The prefix of every [`GROUP`]th route, or nothing. The changes of a large batch are far from each other, and so
+    /// few prefixes stay in a cache.
     firsts: Vec<Prefix<A>>,
 }
 

@@ -1,7 +1,8 @@
 //! Where routes are among the others.
 //!
-//! A table of a million routes is larger than the caches, so a search waits for memory most of its time. Changes come in batches in order:
-//! [`Routes::firsts`] is searched from the place of the preceding one on, and the searches for several of them overlap.
+//! A table of a million routes is larger than the caches, so a search waits for memory most of its time. Changes come
+//! in batches in order: [`Routes::firsts`] is searched from the place of the preceding one on, and the searches for
+//! several of them overlap.
 
 use super::{GROUP, Route, Routes};
 use crate::{Addr, Hop, Prefix, Ranges};
@@ -66,8 +67,8 @@ impl<A: Addr> Routes<A> {
         Ranges::new(self.within_from(place, prefix), prefix, self.around_at(place, prefix), true)
     }
 
-    /// As [`Routes::ranges_within`], for prefixes in ascending order: the search for each begins near the preceding one.
-    /// `near` is the place where a search ended, 0 at first; any other value costs time only.
+    /// As [`Routes::ranges_within`], for prefixes in ascending order: the search for each begins near the preceding
+    /// one. `near` is the place where a search ended, 0 at first; any other value costs time only.
     ///
     /// ```
     /// # use fibula_core::{Hop, Routes};
@@ -86,8 +87,8 @@ impl<A: Addr> Routes<A> {
         Ranges::new(self.within_from(*near, prefix), prefix, around, true)
     }
 
-    /// Calls `each` with the [ranges](Routes::ranges_within) of each prefix. For many prefixes in ascending order this takes the least time: the
-    /// searches for several of them overlap.
+    /// Calls `each` with the [ranges](Routes::ranges_within) of each prefix. For many prefixes in ascending order this
+    /// takes the least time: the searches for several of them overlap.
     ///
     /// ```
     /// # use fibula_core::{Hop, Prefix, Routes};
@@ -197,8 +198,8 @@ impl<A: Addr> Routes<A> {
         self.nearest(place, prefix).map_or(Hop::NONE, |at| self.routes[at].hop)
     }
 
-    /// The position of the longest prefix among the first `place` routes that covers the given one, which does not sort before
-    /// them.
+    /// The position of the longest prefix among the first `place` routes that covers the given one, which does not sort
+    /// before them.
     fn nearest(&self, place: usize, prefix: Prefix<A>) -> Option<usize> {
         let mut before = &self.routes[..place];
         while let Some(last) = before.last() {

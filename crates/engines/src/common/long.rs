@@ -44,8 +44,8 @@ impl Long {
         own.eq(intervals.iter().copied())
     }
 
-    /// The blocks of `before` with the intervals of some exchanged, and blocks behind them: those from `before`'s number on, without a
-    /// gap. O(all intervals).
+    /// The blocks of `before` with the intervals of some exchanged, and blocks behind them: those from `before`'s
+    /// number on, without a gap. O(all intervals).
     pub(crate) fn with_blocks(
         before: Option<&Self>,
         changed: &BTreeMap<usize, Vec<(u64, u32)>>,

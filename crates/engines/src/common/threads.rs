@@ -1,7 +1,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Does the work for each item, on up to so many threads, this one included. Returns the results in the order of the items.
+/// Does the work for each item, on up to so many threads, this one included. Returns the results in the order of the
+/// items.
 pub(crate) fn on_threads<T: Sync, R: Send>(
     threads: usize,
     items: &[T],

@@ -77,8 +77,8 @@ const ROW: usize = 16;
 /// Lookups whose entries are prefetched together before they are gathered (numbers: docs/engines/runmap-notes.md).
 const STAGE: usize = 64;
 
-/// Looks up the whole stages of a batch by gathers; returns how many addresses these are: none without AVX-512, and none if there are
-/// more entries than the instruction can name.
+/// Looks up the whole stages of a batch by gathers; returns how many addresses these are: none without AVX-512, and
+/// none if there are more entries than the instruction can name.
 pub(super) fn gathers<E: Entry>(
     tables: &Tables<E>,
     level: Level,
@@ -94,8 +94,8 @@ pub(super) fn gathers<E: Entry>(
     level.run_avx512(Gathers { search, addrs, hops }).map_or(0, |()| len)
 }
 
-/// Stages of lookups on machines that gather words faster than they load them. Entries of 16 bits are taken from the aligned word
-/// that has them.
+/// Stages of lookups on machines that gather words faster than they load them. Entries of 16 bits are taken from the
+/// aligned word that has them.
 struct Gathers<'a, E> {
     search: BlockSearch<'a, E>,
     addrs: &'a [[u32; STAGE]],
@@ -139,8 +139,8 @@ impl<E: Entry> BlockSearch<'_, E> {
         let places = entries.and(simd.splat_row(E::MAX)).shl(simd.splat_row(8));
         let places = places.or(addrs.and(simd.splat_row(0xff)));
         let table = self.tbl_long.as_ptr().cast();
-        // SAFETY: an entry of `tbl24` with the top bit names a chunk that lies in `tbl_long`, of 256 entries, and these are at
-        // most 2^31. Other lanes are not read.
+        // SAFETY: an entry of `tbl24` with the top bit names a chunk that lies in `tbl_long`, of 256 entries, and these
+        // are at most 2^31. Other lanes are not read.
         let read =
             unsafe { self.words(simd, places).gather_if_top(chunks, table, simd.splat_row(0)) };
         self.entries(simd, read, places).if_top(chunks, entries)

@@ -27,7 +27,8 @@
 //! - Hops are stored plus one; 0 is "no route" ([`Hop::NONE`]).
 //! - *Wide*: entries of 32 bits, where hops or chunks exceed 15 bits.
 //! - [`Batch::Prefetch`]: the entries of a batch are first prefetched into the second-level cache; see `batch.rs` for
-//!   measurements. With AVX-512, on machines that gather words faster than they load them, a batch is looked up by gathers.
+//!   measurements. With AVX-512, on machines that gather words faster than they load them, a batch is looked up by
+//!   gathers.
 //! - [`Follow`]: a change rewrites the entries under its prefix from the routes there. Chunks are taken from a list
 //!   of free ones, and returned to it.
 //!

@@ -122,8 +122,8 @@ pub struct Config {
     pub search: RangeSearch,
     /// What the batch lookup may use.
     pub isa: Isa,
-    /// How many threads cut the ranges of a build or of a large patch into chunks, which the paper leaves open: 1 by default,
-    /// for programs that have other work for their cores. The tables are the same for any number.
+    /// How many threads cut the ranges of a build or of a large patch into chunks, which the paper leaves open: 1 by
+    /// default, for programs that have other work for their cores. The tables are the same for any number.
     pub threads: usize,
 }
 

@@ -11,18 +11,20 @@ use crate::common::{Long, hop};
 
 // The shape of batches, and the reasons (the numbers are in docs/engines/matchline-notes.md):
 //
-// - A block executes each stage for all of its rows of 16 lookups before the next one: root, tables, lines. There are no lists, and
-//   lookups do not leave: one that is answered keeps its word, and searches a line that is always in the first-level cache.
-// - Whether another table follows is tested once for all rows of a step. Tested for each row, the branch is mispredicted so
-//   often that the rows of a block no longer overlap.
+// - A block executes each stage for all of its rows of 16 lookups before the next one: root, tables, lines. There are
+//   no lists, and lookups do not leave: one that is answered keeps its word, and searches a line that is always in the
+//   first-level cache.
+// - Whether another table follows is tested once for all rows of a step. Tested for each row, the branch is
+//   mispredicted so often that the rows of a block no longer overlap.
 // - All lines of a block are prefetched before the first one is read.
-// - Batches of up to 8 are a row of eight words: gathers take less time, and no lines are read for padding. The rest of a batch is two
-//   rows that overlap or one that ends with it, because two rows together take less time than one after the other.
+// - Batches of up to 8 are a row of eight words: gathers take less time, and no lines are read for padding. The rest of
+//   a batch is two rows that overlap or one that ends with it, because two rows together take less time than one after
+//   the other.
 // - A batch of one row or two does not prefetch addresses: it is slower with them.
 //
-// Machines that load words faster than they gather them (Zen 4) load them in blocks of 64, and in rows of eight up to 32. They
-// prefetch addresses into the second-level cache in batches of any length, for the reasons that wideleaf's `batch.rs` gives.
-// AVX2's gathers of a row are loads.
+// Machines that load words faster than they gather them (Zen 4) load them in blocks of 64, and in rows of eight up
+// to 32. They prefetch addresses into the second-level cache in batches of any length, for the reasons that wideleaf's
+// `batch.rs` gives. AVX2's gathers of a row are loads.
 
 /// Lookups of a row: 32-bit lanes of a vector.
 const ROW: usize = 16;
@@ -147,8 +149,8 @@ impl<C: Code, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         }
     }
 
-    /// Looks up addresses in blocks whose words are loaded. One that would be more than half full ends with the batch, so some
-    /// addresses may be looked up twice.
+    /// Looks up addresses in blocks whose words are loaded. One that would be more than half full ends with the batch,
+    /// so some addresses may be looked up twice.
     #[inline(always)]
     fn loaded(&self, addrs: &[u128], hops: &mut [Hop]) {
         let (row, half) = (self.simd.splat_row(0), self.simd.splat_half_row(0));

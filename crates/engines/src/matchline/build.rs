@@ -11,8 +11,8 @@ use crate::common::{Long, LongBuilder};
 const PREFIXES_AN_ENTRY: u32 = 2;
 /// The least and the most root entries, as powers of two. Blocks of root entries are longer than [`TOP_BITS`].
 const ROOT_BITS: (u32, u32) = (9, 18);
-/// The bytes that a prefix may cost in tables if it is then not below one more of them, and by which factor this grows with
-/// each table.
+/// The bytes that a prefix may cost in tables if it is then not below one more of them, and by which factor this grows
+/// with each table.
 const STEP_BYTES: (f32, f32) = (32.0, 1.5);
 /// How many bits a table is expected to tell apart, where the number of tables below is estimated.
 const STEP_BITS: f32 = 4.0;
@@ -240,8 +240,8 @@ impl Block<'_> {
         self.carried.len() + usize::from(self.nearest.is_some())
     }
 
-    /// Skips the bits that all prefixes have in common, except those that cover all others. What covers them is carried along,
-    /// because nobody looks at the skipped bits: an address may differ in these, and be covered by less.
+    /// Skips the bits that all prefixes have in common, except those that cover all others. What covers them is carried
+    /// along, because nobody looks at the skipped bits: an address may differ in these, and be covered by less.
     fn skip(&mut self) {
         let [.., last] = self.inside else { return };
         let chain = self.inside.iter().take_while(|item| item.covers(last)).count();
@@ -259,9 +259,9 @@ impl Block<'_> {
         }
     }
 
-    /// The width of the table for the block: its words, and prefixes below more tables, cost least. How many tables a prefix will be
-    /// below is estimated from the number of those that share its word. If it counted as one, all widths of a table of large blocks
-    /// would cost the same but for the words, and the narrowest would be taken.
+    /// The width of the table for the block: its words, and prefixes below more tables, cost least. How many tables a
+    /// prefix will be below is estimated from the number of those that share its word. If it counted as one, all widths
+    /// of a table of large blocks would cost the same but for the words, and the narrowest would be taken.
     fn width<C: Code>(&self) -> u32 {
         let room = C::ITEMS.saturating_sub(self.around()).max(1);
         let price = STEP_BYTES.0 * STEP_BYTES.1.powi(self.depth);

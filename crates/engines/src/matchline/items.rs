@@ -15,8 +15,8 @@ pub(super) fn rest(routes: &Routes<u128>) -> (u32, &[Route<u128>]) {
     }
 }
 
-/// The items of some routes in ascending order, without those that have the code of the route around them, `outer` around all. A
-/// network (/64) that longer routes divide is one item, whose code is `block`'s.
+/// The items of some routes in ascending order, without those that have the code of the route around them, `outer`
+/// around all. A network (/64) that longer routes divide is one item, whose code is `block`'s.
 pub(super) fn items<E>(
     routes: &[Route<u128>],
     outer: u32,
@@ -57,8 +57,8 @@ pub(super) fn items<E>(
     Ok(all)
 }
 
-/// The items of routes shorter than /64 that cover the prefix, ascending by length, without ::/0 and those that have the code of the
-/// route around them; `rest` is the code of ::/0.
+/// The items of routes shorter than /64 that cover the prefix, ascending by length, without ::/0 and those that have
+/// the code of the route around them; `rest` is the code of ::/0.
 pub(super) fn covering(routes: &Routes<u128>, prefix: Prefix<u128>, rest: u32) -> Vec<Item> {
     let covering = routes.covering(prefix).filter(|route| (1..64).contains(&route.prefix.len()));
     let mut items: Vec<Item> = covering

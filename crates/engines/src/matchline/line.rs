@@ -29,8 +29,8 @@ impl Item {
         (self.key, self.len) == (other.key, other.len)
     }
 
-    /// What stands for it in lines of addresses that begin with the same bits as `key`, which it covers. Lines contain no prefixes as
-    /// short as [`TOP_BITS`]; all addresses that this one then stands for have the same answer.
+    /// What stands for it in lines of addresses that begin with the same bits as `key`, which it covers. Lines contain
+    /// no prefixes as short as [`TOP_BITS`]; all addresses that this one then stands for have the same answer.
     pub(super) fn above(&self, key: u64) -> Self {
         let len = self.len.max(TOP_BITS + 1);
         Self { key: key >> (64 - len) << (64 - len), len, code: self.code }
@@ -41,7 +41,8 @@ impl Item {
         may_cover(self.word(), key, seen)
     }
 
-    /// Its word in a line: the bits after the top ones, and in the low bits how many bits from the right do not belong to it.
+    /// Its word in a line: the bits after the top ones, and in the low bits how many bits from the right do not belong
+    /// to it.
     fn word(&self) -> u64 {
         debug_assert!(self.len > TOP_BITS, "a shift has six bits");
         self.key << TOP_BITS | u64::from(64 + TOP_BITS - self.len)
@@ -67,7 +68,8 @@ pub(super) trait Code: Pod + Into<u32> + Send + Sync {
     /// The low bits of a code.
     fn of(code: u32) -> Self;
 
-    /// The line of these prefixes, the longest first: one to `ITEMS`. `rest` is the code of addresses that none of them covers.
+    /// The line of these prefixes, the longest first: one to `ITEMS`. `rest` is the code of addresses that none of them
+    /// covers.
     fn line(items: &[Item], rest: u32) -> Line {
         let mut line = [0; 8];
         // Free places repeat the last prefix, which is found before them.
@@ -109,8 +111,8 @@ pub(super) trait Code: Pod + Into<u32> + Send + Sync {
         bytemuck::cast_slice(&line[Self::ITEMS..])
     }
 
-    /// The place of the code for an address with this key, `ITEMS` if no prefix covers it. The key is the upper half of the address
-    /// without its top bits, shifted up.
+    /// The place of the code for an address with this key, `ITEMS` if no prefix covers it. The key is the upper half of
+    /// the address without its top bits, shifted up.
     #[inline(always)]
     fn find<S: Simd>(simd: S, line: &Line, key: u64) -> usize {
         // The words with codes may seem to cover the key, too, but they come after the bit that is added.

@@ -5,11 +5,11 @@ use super::word::Entry;
 use super::{RootShape, SHAPE, Tables, WORDS};
 use crate::common::{Long, table};
 
-/// Loads the stored tables, and checks all that a lookup can reach. Patches leave words and lines to which nothing leads, and in
-/// lines prefixes of addresses that are led elsewhere, whose codes may be those of hops that are gone.
+/// Loads the stored tables, and checks all that a lookup can reach. Patches leave words and lines to which nothing
+/// leads, and in lines prefixes of addresses that are led elsewhere, whose codes may be those of hops that are gone.
 ///
-/// A table lies behind the word that names it, so that each lookup ends, and has no words in common with another one, so that the check
-/// takes linear time even for hostile files.
+/// A table lies behind the word that names it, so that each lookup ends, and has no words in common with another one,
+/// so that the check takes linear time even for hostile files.
 pub(super) fn load<C: Code>(
     tables: &dyn TableSource,
     hop_count: u32,

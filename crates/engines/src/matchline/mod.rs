@@ -1,10 +1,10 @@
-//! **matchline**: a direct table, tables whose strides suit the routes, then a cache line of whole prefixes, all of which are compared at
-//! once. Our own scheme. IPv6 only.
+//! **matchline**: a direct table, tables whose strides suit the routes, then a cache line of whole prefixes, all of
+//! which are compared at once. Our own scheme. IPv6 only.
 //!
 //! # The scheme
 //!
-//! The **root** has a word for each block of addresses of the same size, between the first and the last prefix of the table. Root and tables
-//! consist of 32-bit **words**, each of which says what to do next:
+//! The **root** has a word for each block of addresses of the same size, between the first and the last prefix of the
+//! table. Root and tables consist of 32-bit **words**, each of which says what to do next:
 //!
 //! ```text
 //!   1 │ shift 6 │ width 3 │ base 22   table: index by 2 * (width + 1) address bits from bit `shift` on, at word 4 * base
@@ -12,11 +12,12 @@
 //!   0 0 │ code 30                     all addresses have this code
 //! ```
 //!
-//! A **line** is a cache line. It has 5, 6 or 7 prefixes of up to 64 bits, the longest first, then their codes, of 32, 16 or 8 bits
-//! depending on the table, then the code of addresses that none of them covers. A prefix is a 64-bit word: the address bits after the first six,
-//! and in its low bits the number of bits from the right that do not belong to it. One vector operation compares all of them: an address differs from
-//! a prefix that covers it in no other bits. The lowest bit of the result is the longest match. It is what a ternary memory does, whose match lines
-//! gave the engine its name.
+//! A **line** is a cache line. It has 5, 6 or 7 prefixes of up to 64 bits, the longest first, then their codes, of 32,
+//! 16 or 8 bits depending on the table, then the code of addresses that none of them covers. A prefix is a 64-bit word:
+//! the address bits after the first six, and in its low bits the number of bits from the right that do not belong to
+//! it. One vector operation compares all of them: an address differs from a prefix that covers it in no other bits. The
+//! lowest bit of the result is the longest match. It is what a ternary memory does, whose match lines gave the engine
+//! its name.
 //!
 //! ```text
 //!   line   │ p0 │ p1 │ p2 │ p3 │ p4 │ p5 │ c0 c1 c2 c3 c4 c5 c │     6 prefixes, 7 codes of 16 bits
@@ -31,44 +32,48 @@
 //!                            c3
 //! ```
 //!
-//! **Lines are shared.** A line may have prefixes of several blocks, because each of them is a route of the table, and true for every address: no
-//! address finds a longer prefix in a line than its longest match, which is in the line that its word names. So lines are nearly full, whatever the
-//! sizes of blocks (5.7 to 6.0 prefixes of 6).
+//! **Lines are shared.** A line may have prefixes of several blocks, because each of them is a route of the table, and
+//! true for every address: no address finds a longer prefix in a line than its longest match, which is in the line that
+//! its word names. So lines are nearly full, whatever the sizes of blocks (5.7 to 6.0 prefixes of 6).
 //!
-//! **Tables skip bits.** If all prefixes of a block have bits in common, its table begins after them. Nobody looks at the skipped
-//! bits: lines compare whole prefixes. The lines below such a table also have the prefixes around those bits, for addresses that differ in them. So 100
-//! routes of /64 in one /48 are one table and some 17 lines.
+//! **Tables skip bits.** If all prefixes of a block have bits in common, its table begins after them. Nobody looks at
+//! the skipped bits: lines compare whole prefixes. The lines below such a table also have the prefixes around those
+//! bits, for addresses that differ in them. So 100 routes of /64 in one /48 are one table and some 17 lines.
 //!
-//! **The strides** are chosen from above, for each table the width for which its words, and a price for each prefix that would be below
-//! one more table, cost least (`build.rs`).
+//! **The strides** are chosen from above, for each table the width for which its words, and a price for each prefix
+//! that would be below one more table, cost least (`build.rs`).
 //!
-//! **Codes.** 0 means no route, *h* + 1 means hop *h*. From `blocks_from` on, codes are those of networks (/64) in which longer routes lie: their
-//! intervals of low bits are bisected.
+//! **Codes.** 0 means no route, *h* + 1 means hop *h*. From `blocks_from` on, codes are those of networks (/64) in
+//! which longer routes lie: their intervals of low bits are bisected.
 //!
-//! **Batches** execute each stage for 128 addresses at a time, without a branch that depends on a single lookup: `batch.rs`.
+//! **Batches** execute each stage for 128 addresses at a time, without a branch that depends on a single lookup:
+//! `batch.rs`.
 //!
-//! **Updates.** The words of the smallest blocks around a changed prefix are compiled again (`site.rs` finds them, `update.rs` compiles them). A line with
-//! room is changed in place, though blocks share it: a prefix matters only for the addresses that it covers, and all words to which these are led are
-//! compiled. Other lines and tables are appended; then the words are stored. A build is needed for another ::/0, for routes outside of the
-//! root, for more hops than there are codes, and once the table has grown by half.
+//! **Updates.** The words of the smallest blocks around a changed prefix are compiled again (`site.rs` finds them,
+//! `update.rs` compiles them). A line with room is changed in place, though blocks share it: a prefix matters only for
+//! the addresses that it covers, and all words to which these are led are compiled. Other lines and tables are
+//! appended; then the words are stored. A build is needed for another ::/0, for routes outside of the root, for more
+//! hops than there are codes, and once the table has grown by half.
 //!
 //! # Invariants
 //!
 //! - A table lies behind the word that names it, so every lookup ends.
-//! - The line of a word has the longest match of all addresses that are led to it, if it is longer than the first six bits.
-//! - All prefixes of a line have their first six bits in common with all addresses that are led to it, because the line does not contain
-//!   these bits. Routes of up to /6 are in lines as /7s.
-//! - The prefixes of a line that may cover an address led to it have the code of the table's routes. After patches, lines may also have other prefixes,
-//!   of addresses that are led elsewhere by now.
+//! - The line of a word has the longest match of all addresses that are led to it, if it is longer than the first six
+//!   bits.
+//! - All prefixes of a line have their first six bits in common with all addresses that are led to it, because the line
+//!   does not contain these bits. Routes of up to /6 are in lines as /7s.
+//! - The prefixes of a line that may cover an address led to it have the code of the table's routes. After patches,
+//!   lines may also have other prefixes, of addresses that are led elsewhere by now.
 //! - A code is 0, that of a hop below the hop count, or that of a block. There is always line 0.
 //!
 //! `load` checks those on which memory safety depends, for all that a lookup can reach, and `batch.rs` relies on them.
 //!
 //! # Limits and use
 //!
-//! Up to 2^30 - 2 hops and /64s with longer routes together, and 2^24 words of tables: some ten million prefixes. It is the choice of `auto` for IPv6 tables with many
-//! routes of /49 to /64: some 2.7 MB for 200,000 of them. Where routes are shorter, `wideleaf` is faster and smaller; and
-//! where most are longer than /64, because each address under one takes a bisection here, all in turn.
+//! Up to 2^30 - 2 hops and /64s with longer routes together, and 2^24 words of tables: some ten million prefixes. It is
+//! the choice of `auto` for IPv6 tables with many routes of /49 to /64: some 2.7 MB for 200,000 of them. Where routes
+//! are shorter, `wideleaf` is faster and smaller; and where most are longer than /64, because each address under one
+//! takes a bisection here, all in turn.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
@@ -126,8 +131,8 @@ const WORDS: &str = "words";
 pub struct Config {
     /// The instruction set of its batch lookups; one that the machine lacks gives the best of its forms.
     pub isa: Isa,
-    /// Whether batches gather words by one instruction, or load them one by one; `None`: as measured on this machine, once a process, in
-    /// less than 1 ms. Only AVX-512 gathers.
+    /// Whether batches gather words by one instruction, or load them one by one; `None`: as measured on this machine,
+    /// once a process, in less than 1 ms. Only AVX-512 gathers.
     pub gathers: Option<bool>,
 }
 

@@ -5,8 +5,8 @@ use super::line::{Code, Item, Line, TOP_BITS};
 /// Lines that still have room, at most. The more there are, the fuller lines become, and the longer a search takes.
 const OPEN_MAX: usize = 12;
 
-/// Puts sets of prefixes into lines. Several sets share a line where there is room, because a line's prefixes are routes of the
-/// table, which are true for every address.
+/// Puts sets of prefixes into lines. Several sets share a line where there is room, because a line's prefixes are
+/// routes of the table, which are true for every address.
 pub(super) struct Packer<C> {
     /// The number of the first line.
     first: usize,
@@ -34,8 +34,8 @@ impl<C: Code> Packer<C> {
         Self { first: lines, lines: Vec::new(), open: Vec::new(), rest, codes: PhantomData }
     }
 
-    /// The number of a line that has all of these prefixes, at least one. `carried` may be in a line because of other sets, `own` are
-    /// in this set alone. All have the same top bits.
+    /// The number of a line that has all of these prefixes, at least one. `carried` may be in a line because of other
+    /// sets, `own` are in this set alone. All have the same top bits.
     pub(super) fn place(&mut self, carried: &[Item], own: &[Item]) -> usize {
         let top = |item: &Item| item.key >> (64 - TOP_BITS);
         let first = carried.first().or(own.first()).expect("a set is not empty");

@@ -28,8 +28,8 @@ impl Live {
         Self { engine: built(&routes), routes, rng: Rng::new(seed), applied: 0, built: 0 }
     }
 
-    /// Applies changes, the last one of each prefix, and compares the answers around them in each instruction set. Returns whether the engine
-    /// was patched.
+    /// Applies changes, the last one of each prefix, and compares the answers around them in each instruction set.
+    /// Returns whether the engine was patched.
     fn step(
         &mut self,
         changes: impl IntoIterator<Item = (Prefix<u128>, Hop)>,
@@ -108,7 +108,8 @@ impl Live {
     }
 }
 
-/// Routes in a few sites, alone and below others, and a route at each end of the space so that the root covers all of it.
+/// Routes in a few sites, alone and below others, and a route at each end of the space so that the root covers all of
+/// it.
 fn start(seed: u64, around: &[&str], hops: u32) -> Vec<Route<u128>> {
     let mut sites = networks(6 + seed, 48);
     sites.extend(["2001:db8:7::/48", "2001:db8:9::/48", "2001:db8::/32"].map(prefix));
@@ -154,7 +155,8 @@ fn tables_follow_any_change() {
     }
 }
 
-/// Single routes come and go, so that tables become lines and lines tables, and skipped bits differ from one change to the next.
+/// Single routes come and go, so that tables become lines and lines tables, and skipped bits differ from one change to
+/// the next.
 #[test]
 fn a_table_is_emptied_and_filled() {
     let mut live = Live::new(start(5, &["2001:db8::/32"], 100), 5);
@@ -287,7 +289,8 @@ fn blocks_of_long_routes_are_used_again() {
     live.agrees("all others");
 }
 
-/// Stored tables of a patched engine are loaded, though their lines have prefixes with hops that are gone, and patched in turn.
+/// Stored tables of a patched engine are loaded, though their lines have prefixes with hops that are gone, and patched
+/// in turn.
 #[test]
 fn a_patched_table_is_stored() {
     for hops in [100, 1000] {

@@ -13,11 +13,12 @@ pub(super) const SITES_MAX: usize = 1 << 14;
 const CHILDREN_MAX: usize = 64;
 /// A table with so few routes is compiled again: it may have become a line.
 const FEW: usize = 2;
-/// The most routes that differ from a changed prefix in bits that a table skips; if there are more, the table is compiled again.
+/// The most routes that differ from a changed prefix in bits that a table skips; if there are more, the table is
+/// compiled again.
 const STRAYS_MAX: usize = 16;
 
-/// The word of a block that a patch compiles again. The block is a prefix: the one in which the table's routes lie, if words above it
-/// skip bits. Addresses that differ in these are led to the word, too.
+/// The word of a block that a patch compiles again. The block is a prefix: the one in which the table's routes lie, if
+/// words above it skip bits. Addresses that differ in these are led to the word, too.
 #[derive(Clone)]
 pub(super) struct Site {
     pub(super) place: usize,
@@ -37,8 +38,8 @@ impl Site {
         !self.skips.is_empty()
     }
 
-    /// The prefixes around the site's block that its lines need: those that tables carry because of the skipped bits, and the nearest
-    /// one behind these. `covering` are all that cover the block, in ascending order.
+    /// The prefixes around the site's block that its lines need: those that tables carry because of the skipped bits,
+    /// and the nearest one behind these. `covering` are all that cover the block, in ascending order.
     pub(super) fn around(&self, covering: &[Item], key: u64) -> (Vec<Item>, Option<Item>) {
         let until = |len| covering.partition_point(|item| item.len <= len);
         let (mut carried, mut done) = (Vec::new(), 0);
@@ -55,8 +56,9 @@ impl Site {
 }
 
 impl<C: Code> Tables<C> {
-    /// Adds the words to be compiled because this prefix, which is not ::/0, has changed: those of the smallest blocks around it, or of the
-    /// few neighbouring blocks of a table that it covers. All addresses of the prefix are led to these words.
+    /// Adds the words to be compiled because this prefix, which is not ::/0, has changed: those of the smallest blocks
+    /// around it, or of the few neighbouring blocks of a table that it covers. All addresses of the prefix are led to
+    /// these words.
     pub(super) fn add_sites(
         &self,
         routes: &Routes<u128>,
@@ -115,8 +117,8 @@ impl<C: Code> Tables<C> {
         sites.insert(block(first, from), site);
     }
 
-    /// Whether a table below the site's word may still skip these bits, if the routes in it have those of `key`: then the site skips
-    /// them. Only routes around the skipped bits may have others, or such as do not count.
+    /// Whether a table below the site's word may still skip these bits, if the routes in it have those of `key`: then
+    /// the site skips them. Only routes around the skipped bits may have others, or such as do not count.
     fn is_skipped(
         &self,
         routes: &Routes<u128>,

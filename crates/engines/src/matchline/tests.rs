@@ -5,8 +5,8 @@ use fibula_testkit::{Oracle, Rng, StoredTables, probes};
 use super::word::Entry;
 use super::{Config, Form, Matchline, RootShape, SHAPE, WORDS};
 
-/// Compares all answers at boundaries, and at addresses that differ from a route's first one in a single bit: those differ in
-/// bits that tables skip, too.
+/// Compares all answers at boundaries, and at addresses that differ from a route's first one in a single bit: those
+/// differ in bits that tables skip, too.
 fn agrees(routes: &Routes<u128>, label: &str) {
     let oracle = Oracle::new(routes);
     let flipped = routes.iter().zip(0..).flat_map(|(route, at)| flipped(route.prefix.addr(), at));
@@ -142,7 +142,8 @@ fn lines_are_full() {
     assert!(tables.lines.len() < 20_000 / 6 + 100, "{} lines", tables.lines.len());
 }
 
-/// Networks that lie together, as real ones do, are told apart by a few wide tables. With narrow ones it takes twice as many.
+/// Networks that lie together, as real ones do, are told apart by a few wide tables. With narrow ones it takes twice as
+/// many.
 #[test]
 fn few_tables_above_networks_that_lie_together() {
     let prefixes =

@@ -13,10 +13,10 @@ use super::word::{Entry, WIDTH_STEP, WORDS_MAX};
 use super::{NAME, Tables, items};
 use crate::common::Long;
 
-// Why lines may be shared, and are still changed in place: a prefix matters for the addresses that it covers, and for no others. All
-// words to which addresses of a changed prefix are led are compiled again. So whatever other words lead to the same line, none of
-// their addresses is covered by a prefix that is removed from it or has another code, and each prefix that is added is a route, which is
-// true for all addresses.
+// Why lines may be shared, and are still changed in place: a prefix matters for the addresses that it covers, and for
+// no others. All words to which addresses of a changed prefix are led are compiled again. So whatever other words lead
+// to the same line, none of their addresses is covered by a prefix that is removed from it or has another code, and
+// each prefix that is added is a route, which is true for all addresses.
 
 /// This many bytes of growth are ignored, because a few changes alter much of a small table.
 const SLACK: usize = 1 << 18;
@@ -45,9 +45,9 @@ struct Around<'a> {
 }
 
 impl<C: Code> Tables<C> {
-    /// Compiles the smallest blocks around the changed prefixes that have their own words. Lines with room are changed in place, other lines
-    /// and tables are appended; then the new words are stored. What they replace becomes garbage, and a table that has grown by
-    /// half because of it, or because of new routes, is built anew.
+    /// Compiles the smallest blocks around the changed prefixes that have their own words. Lines with room are changed
+    /// in place, other lines and tables are appended; then the new words are stored. What they replace becomes garbage,
+    /// and a table that has grown by half because of it, or because of new routes, is built anew.
     pub(super) fn patch(
         &mut self,
         routes: &Routes<u128>,
@@ -167,8 +167,8 @@ impl<C: Code> Tables<C> {
         Ok(Some(builder.word(compiled)))
     }
 
-    /// Puts the prefixes that a block needs into its line, if there are any and the line has room. Otherwise the block leaves the line, and
-    /// the prefixes in the block with it, of which no other block has addresses.
+    /// Puts the prefixes that a block needs into its line, if there are any and the line has room. Otherwise the block
+    /// leaves the line, and the prefixes in the block with it, of which no other block has addresses.
     fn change_line(
         &mut self,
         number: usize,
@@ -231,7 +231,8 @@ impl<C: Code> Tables<C> {
         (block < self.long_blocks()).then_some(block)
     }
 
-    /// The code of a network that longer routes divide: that of its block, whose intervals may be others now, or of a new one.
+    /// The code of a network that longer routes divide: that of its block, whose intervals may be others now, or of a
+    /// new one.
     fn long_code(
         &self,
         routes: &Routes<u128>,

@@ -20,7 +20,8 @@ pub(super) const WORDS_MAX: usize = (1 << WIDTH_AT) << WIDTH_STEP;
 /// What a word says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// So many bits of the upper half of the address, from bit `shift` on, index the table that begins with word `base`.
+    /// So many bits of the upper half of the address, from bit `shift` on, index the table that begins with word
+    /// `base`.
     Table { base: usize, bits: u32, shift: u32 },
     /// The answer is in the line of this number.
     Line(usize),

@@ -45,10 +45,10 @@
 //!
 //! # Updates
 //!
-//! As in the paper, a change replaces a part of the trie, and the rest stays where it is. That part is the smallest that
-//! has all of the changed prefix: some slots of one node with what lies below them, or direct entries. It is built
-//! again from the routes. If the node then has another number of children or leaves, these move to other places, which a
-//! buddy system gives; if all its addresses have one hop, it becomes a leaf of its parent. A patched trie has the
+//! As in the paper, a change replaces a part of the trie, and the rest stays where it is. That part is the smallest
+//! that has all of the changed prefix: some slots of one node with what lies below them, or direct entries. It is built
+//! again from the routes. If the node then has another number of children or leaves, these move to other places, which
+//! a buddy system gives; if all its addresses have one hop, it becomes a leaf of its parent. A patched trie has the
 //! nodes and leaves that a build makes, in other places. The paper's threads read the arrays while they are patched, so
 //! it changes a pointer last; ours have tables that do not change (see `Follow` in `fibula-core`).
 //!

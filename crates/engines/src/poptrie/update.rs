@@ -1,6 +1,6 @@
-//! Changes in place, as in the paper's section 3.5: the part of the trie below a change is built again from the routes, and
-//! takes the old one's place under the node or direct entry that remains. Neighbours are allocated by a
-//! [buddy system](super::buddies).
+//! Changes in place, as in the paper's section 3.5: the part of the trie below a change is built again from the routes,
+//! and takes the old one's place under the node or direct entry that remains. Neighbours are allocated by a [buddy
+//! system](super::buddies).
 
 use std::ops::Range;
 

@@ -2,9 +2,9 @@
 //! tree-based packet routing table for Berkeley UNIX*, USENIX Winter 1991).
 //!
 //! It is a baseline: DXR was validated against the kernel's and compared with it, and
-//! it takes any table of either family. `bsd-radix` of the crate `fibula-baselines` is the kernel's own scheme. Each step of a lookup looks at one more bit of the address and
-//! loads one more node, so it makes 20 to 30 dependent loads where the other engines make two or
-//! three.
+//! it takes any table of either family. `bsd-radix` of the crate `fibula-baselines` is the kernel's own scheme. Each
+//! step of a lookup looks at one more bit of the address and loads one more node, so it makes 20 to 30 dependent loads
+//! where the other engines make two or three.
 //!
 //! # The table
 //!

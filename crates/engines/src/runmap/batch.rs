@@ -261,8 +261,8 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
         unsafe { code_of::<V>(self.records, place, addr) }
     }
 
-    /// Turns the codes of a stage into hops. One branch decides for the whole stage whether there are escapes; these are
-    /// looked up in stages of their own.
+    /// Turns the codes of a stage into hops. One branch decides for the whole stage whether there are escapes; these
+    /// are looked up in stages of their own.
     #[inline(always)]
     fn finish<A: Answer>(&self, addrs: &[[u32; WIDTH]], hops: &mut [[A; WIDTH]]) {
         let hops = hops.as_flattened_mut();

@@ -196,7 +196,8 @@ impl<'a, V: Leaf> Painter<'a, V> {
         if self.present.get(present..).is_some_and(|present| present.starts_with(&self.record)) {
             return;
         }
-        // In place of the old record, if that is at least as long and no other block has it. Records of one run are shared by many.
+        // In place of the old record, if that is at least as long and no other block has it. Records of one run are
+        // shared by many.
         if several && is_set(self.alone, block) {
             let at = *word as usize - ROOT_BYTES;
             let start = at - front_of(escapes_of::<V>(self.present, at));

@@ -43,8 +43,8 @@ impl<V: Leaf, A: Answer> Kernel for Escaped<'_, V, A> {
             // SAFETY: as for `addr`; there are as many hops.
             let hop = unsafe { *hops.get_unchecked(usize::from(which[at])) };
             let number = (hop.code() - V::ESCAPE) as usize;
-            // SAFETY: this escape is a value of the record, so the places of at least as many network records as its number,
-            // and one more, precede the record (invariant of the module; `load` checks it).
+            // SAFETY: this escape is a value of the record, so the places of at least as many network records as its
+            // number, and one more, precede the record (invariant of the module; `load` checks it).
             let place = unsafe {
                 let front = bytes.as_ptr().add(record).cast::<u32>();
                 front.sub(number + 1).read_unaligned()
@@ -94,11 +94,12 @@ impl<V: Leaf, A: Answer> Kernel for MostlyLong<'_, V, A> {
                 // SAFETY: the place is a root word.
                 let code = unsafe { code_of::<V>(bytes, place, addrs[i]) };
                 *hop = A::of(code);
-                // All ones for an escape, else 0. Without an escape the network record's place becomes 0, the start of the root.
+                // All ones for an escape, else 0. Without an escape the network record's place becomes 0, the start of
+                // the root.
                 let escape = 0u32.wrapping_sub(u32::from(code >= V::ESCAPE));
                 let back = code.wrapping_sub(V::ESCAPE - 1).wrapping_mul(4) & escape;
-                // SAFETY: a record with an escape is preceded by as many places as the escape's number, and one more. Without
-                // an escape this reads the record's bitmap.
+                // SAFETY: a record with an escape is preceded by as many places as the escape's number, and one more.
+                // Without an escape this reads the record's bitmap.
                 let network = unsafe {
                     bytes.as_ptr().add((*place - back) as usize).cast::<u32>().read_unaligned()
                 };
@@ -109,8 +110,8 @@ impl<V: Leaf, A: Answer> Kernel for MostlyLong<'_, V, A> {
                 }
             }
             for ((&addr, place), hop) in addrs.iter().zip(&places).zip(hops) {
-                // SAFETY: the place belongs to an escape of a record, or is 0, where all reads stay in the root with any
-                // words.
+                // SAFETY: the place belongs to an escape of a record, or is 0, where all reads stay in the root with
+                // any words.
                 let code = unsafe { network_code(bytes, place, addr) };
                 *hop = A::of(if *place == 0 { hop.code() } else { code }).hop();
             }
@@ -143,8 +144,8 @@ pub(super) unsafe fn code_of<V: Leaf>(bytes: &[u8], place: &u32, addr: u32) -> u
 /// The code of an address in the network record at this place.
 ///
 /// # Safety
-/// A network record lies at the place with all its codes, or so many bytes of the table follow the place that a record with 256
-/// codes more than its bitmap has bits would fit.
+/// A network record lies at the place with all its codes, or so many bytes of the table follow the place that a record
+/// with 256 codes more than its bitmap has bits would fit.
 #[inline(always)]
 unsafe fn network_code(bytes: &[u8], place: &u32, addr: u32) -> u32 {
     // SAFETY: the record has a code for each set bit, and its last bit is set, so the count is at least 1 (invariant of

@@ -46,10 +46,11 @@
 //!                        └─► │ bitmap of 256 bits │ 4 counts │ codes, 32 bits each, the last run's first │
 //! ```
 //!
-//! That record is read in the same way. For each of the bitmap's four words, a byte has the number of bits set in the words
-//! after it, so that a lookup reads and counts one word. A batch detects escapes at the end of a stage, and looks
-//! such addresses up in a stage of their own (`long.rs`): first all places, then all records. Addresses of hops for which
-//! a forced width has no code are looked up in the same way. A patch of a table whose hops need a wider code requests a build.
+//! That record is read in the same way. For each of the bitmap's four words, a byte has the number of bits set in the
+//! words after it, so that a lookup reads and counts one word. A batch detects escapes at the end of a stage, and looks
+//! such addresses up in a stage of their own (`long.rs`): first all places, then all records. Addresses of hops for
+//! which a forced width has no code are looked up in the same way. A patch of a table whose hops need a wider code
+//! requests a build.
 //!
 //! **Places.** Equal records are stored once: two thirds of the blocks of an Internet table are one
 //! run. A record that fits into a cache line (up to 28 runs with 16-bit values) does not cross the end of
@@ -57,9 +58,10 @@
 //!
 //! # Invariants
 //!
-//! - A patch writes a record in place of the old one if it is no longer and no other block has the old one. Others are added; the table
-//!   consists of whole cache lines, so these begin at a new line. Replaced records remain until the
-//!   table has grown by three eighths, at a copy, or by half; then the records in use are copied to a new table (`update.rs`).
+//! - A patch writes a record in place of the old one if it is no longer and no other block has the old one. Others are
+//!   added; the table consists of whole cache lines, so these begin at a new line. Replaced records remain until the
+//!   table has grown by three eighths, at a copy, or by half; then the records in use are copied to a new table
+//!   (`update.rs`).
 //! - A root word is the place of a record's bitmap; the record lies in the table with a value for each set bit, and
 //!   a place for each escape. The escapes of a record are numbered in the order of its values.
 //! - Bit 63 of a bitmap is set, and bit 255 of a network's: each shift leaves at least one bit.
@@ -181,8 +183,8 @@ macro_rules! each {
     };
 }
 
-/// If at least this share of values are escapes, it is faster that every lookup takes the step for them than that the lookups
-/// that need it are listed.
+/// If at least this share of values are escapes, it is faster that every lookup takes the step for them than that the
+/// lookups that need it are listed.
 const MOSTLY: f64 = 0.25;
 
 /// The tables with codes of one width.

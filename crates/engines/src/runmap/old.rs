@@ -1,7 +1,8 @@
 //! Reads tables in the format from before escapes were numbered, to convert them.
 //!
-//! Root and bitmaps were the same. There was only one escape code, the largest code of the width. The places of a record's
-//! network records followed its values, in the same order. The codes of a network record followed its bitmap directly.
+//! Root and bitmaps were the same. There was only one escape code, the largest code of the width. The places of a
+//! record's network records followed its values, in the same order. The codes of a network record followed its bitmap
+//! directly.
 
 use fibula_core::{LoadError, TableSource};
 
@@ -13,8 +14,8 @@ const NAMES: [(&str, usize); 3] = [("records8", 1), ("records16", 2), ("records3
 /// The most pieces of the address space that a table may have; a damaged table could have billions, by sharing records.
 const MOST: u32 = 1 << 26;
 
-/// Calls `paint` with the pieces of the address space and their codes, in order, equal neighbours merged. Returns `false` if
-/// there is no such table.
+/// Calls `paint` with the pieces of the address space and their codes, in order, equal neighbours merged. Returns
+/// `false` if there is no such table.
 pub(super) fn read(
     tables: &dyn TableSource,
     hop_count: u32,

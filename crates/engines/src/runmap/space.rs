@@ -1,4 +1,5 @@
-//! Allocates space for records: a record that fits into a cache line does not cross one, and equal records share a place.
+//! Allocates space for records: a record that fits into a cache line does not cross one, and equal records share a
+//! place.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

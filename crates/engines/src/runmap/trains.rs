@@ -1,7 +1,7 @@
-//! Batches in which addresses stand several times in succession, as those of a flow's packets do. Each such train is looked up once.
-//! On a Zen 4 this is 1.5 to 2 times as fast if trains have 16 addresses, and 1.4 times if they have 8 on average, of any length
-//! (`docs/engines/runmap-notes.md`). It has no branch that depends on the lengths: mispredicted, those would cost more than the lookups.
-//! Plain code and AVX2 gain nothing and do without.
+//! Batches in which addresses stand several times in succession, as those of a flow's packets do. Each such train is
+//! looked up once. On a Zen 4 this is 1.5 to 2 times as fast if trains have 16 addresses, and 1.4 times if they have 8
+//! on average, of any length (`docs/engines/runmap-notes.md`). It has no branch that depends on the lengths:
+//! mispredicted, those would cost more than the lookups. Plain code and AVX2 gain nothing and do without.
 
 use fibula_simd::{Kernel, Level, Row, Simd, byte_marks, prefetch_read_l2};
 
@@ -19,8 +19,8 @@ const GROUP: usize = 64;
 const ROW: usize = 16;
 /// Hops that are written together.
 const HALF_ROW: usize = 8;
-/// How far ahead addresses are prefetched, for the reasons that `batch.rs` gives: less far than there, into the second level, which is 1.03 times
-/// as fast with addresses from memory.
+/// How far ahead addresses are prefetched, for the reasons that `batch.rs` gives: less far than there, into the second
+/// level, which is 1.03 times as fast with addresses from memory.
 const AHEAD: usize = 2048 / size_of::<u32>();
 
 /// Whether a batch consists of trains. Its first addresses tell.
@@ -89,7 +89,8 @@ impl Kernel for Starts<'_> {
     }
 }
 
-/// Which of the addresses from this place on, up to a group of them, are the first ones of trains. There is more than a group in all.
+/// Which of the addresses from this place on, up to a group of them, are the first ones of trains. There is more than a
+/// group in all.
 #[inline(always)]
 fn marks(addrs: &[u32], at: usize) -> u64 {
     // Where there are fewer from there on, or none before, a group that overlaps it is compared.
@@ -104,8 +105,8 @@ fn marks(addrs: &[u32], at: usize) -> u64 {
     if at == 0 { marks << 1 | 1 } else { marks >> (at - start) }
 }
 
-/// Writes the hops, of which there is one for each train at the front, to all their places: from the back on, so that none is
-/// overwritten before it is read.
+/// Writes the hops, of which there is one for each train at the front, to all their places: from the back on, so that
+/// none is overwritten before it is read.
 struct Spread<'a, A> {
     masks: &'a [u64; BLOCK / GROUP],
     count: usize,
@@ -171,7 +172,8 @@ mod tests {
     use super::super::{Config, Runmap};
     use super::*;
 
-    /// Trains of any length, in batches of any length, in every instruction set, though only one of them looks trains up once.
+    /// Trains of any length, in batches of any length, in every instruction set, though only one of them looks trains
+    /// up once.
     #[test]
     fn every_address_has_its_hop() {
         let mut rng = Rng::new(7);

@@ -9,10 +9,10 @@ use super::space::{LINE, Space};
 use super::{MOSTLY, Tables};
 
 impl<V: Leaf> Tables<V> {
-    /// Compiles the blocks under the changed prefixes again. A new record replaces the old one if it is no longer and no other block
-    /// has the old one. Others are appended, and the root is pointed at them; those that they replace stay in the table. Once the
-    /// records have grown by half, those in use are copied to a new table. That takes longer than a patch of a thousand prefixes, so a
-    /// copy does it earlier ([`own`](Self::own)).
+    /// Compiles the blocks under the changed prefixes again. A new record replaces the old one if it is no longer and
+    /// no other block has the old one. Others are appended, and the root is pointed at them; those that they replace
+    /// stay in the table. Once the records have grown by half, those in use are copied to a new table. That takes
+    /// longer than a patch of a thousand prefixes, so a copy does it earlier ([`own`](Self::own)).
     pub(super) fn patch(
         &mut self,
         routes: &Routes<u32>,
@@ -70,9 +70,9 @@ impl<V: Leaf> Tables<V> {
         let mut root = vec![0u32; ROOT_WORDS];
         let mut record = Vec::new();
         let mut last = None;
-        // Records of several runs that blocks share have a place in common already. The new place of each is kept under the old one's
-        // number of `APART` bytes, which no two such records share. Records of one run are found by their content, because each
-        // patch writes some that are equal.
+        // Records of several runs that blocks share have a place in common already. The new place of each is kept under
+        // the old one's number of `APART` bytes, which no two such records share. Records of one run are found by their
+        // content, because each patch writes some that are equal.
         let mut moved = vec![0u32; old.len().div_ceil(APART)];
         for (i, (word, &from)) in root.iter_mut().zip(self.root()).enumerate() {
             if let Some(&next) = self.root().get(i + AHEAD) {

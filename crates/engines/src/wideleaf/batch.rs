@@ -11,35 +11,37 @@ use super::{LEVELS, ROOT_BITS, Tables};
 
 // Batches, and the reasons for their shape (the numbers are in docs/engines/wideleaf-notes.md):
 //
-// - A block executes each stage for all of its rows before the next one, so that the cache misses of lookups overlap: root, three
-//   tables, then records and codes. The number of rows is a constant, so the words and keys of a block are in registers
-//   between two stages.
-// - There are no lists: a lookup stays in its lane from the address to the hop. Once it is finished, it reads the first word of
-//   the root or nothing, and compares a record without keys; both are always in the first-level cache.
-// - Words are gathered by one instruction, or loaded one by one, whichever is faster on the machine. The places of loads are read from
-//   memory: to take them out of a vector takes longer.
-// - Each mask of a comparison is stored from the mask register, and the row of masks is then loaded. The load waits for all stores, and
-//   is still faster than moves between masks, general registers and vectors, which share one port.
-// - A batch has rows that start at multiples of their length, and a last one that ends with it; some addresses are looked up twice.
+// - A block executes each stage for all of its rows before the next one, so that the cache misses of lookups overlap:
+//   root, three tables, then records and codes. The number of rows is a constant, so the words and keys of a block are
+//   in registers between two stages.
+// - There are no lists: a lookup stays in its lane from the address to the hop. Once it is finished, it reads the first
+//   word of the root or nothing, and compares a record without keys; both are always in the first-level cache.
+// - Words are gathered by one instruction, or loaded one by one, whichever is faster on the machine. The places of
+//   loads are read from memory: to take them out of a vector takes longer.
+// - Each mask of a comparison is stored from the mask register, and the row of masks is then loaded. The load waits for
+//   all stores, and is still faster than moves between masks, general registers and vectors, which share one port.
+// - A batch has rows that start at multiples of their length, and a last one that ends with it; some addresses are
+//   looked up twice.
 // - If the root answers nearly all addresses of a block (a scan of unused space), the others are looked up one by one.
 //
 // Machines that gather (Intel, 2 MiB of L2):
 //
 // - A batch of 8 has rows of eight words, whose gathers take less time. There each stage waits for the one before, so
 //   the root's words are loaded from the addresses in memory while these are put into vectors.
-// - The port of moves from vectors also takes a key or a place out of one, so a batch of 8 reads the second half of them from
-//   memory. Larger batches do what the compiler chooses: with one row or two, loads right after the store take longer.
+// - The port of moves from vectors also takes a key or a place out of one, so a batch of 8 reads the second half of
+//   them from memory. Larger batches do what the compiler chooses: with one row or two, loads right after the store
+//   take longer.
 // - A batch of one row or two does not prefetch addresses: it is slower with them.
-// - The codes of a large record lie in the next line. A block of four rows prefetches it; a longer one has enough other work until it
-//   arrives, a shorter one has more instructions with it than it waits.
+// - The codes of a large record lie in the next line. A block of four rows prefetches it; a longer one has enough other
+//   work until it arrives, a shorter one has more instructions with it than it waits.
 //
 // Machines that load (Zen 4):
 //
 // - Batches of up to 32 have rows of eight, which are ready sooner than one of sixteen. Larger ones have blocks of
 //   four rows of sixteen: eight rows need more registers than there are, two wait for each other.
 // - Codes of rows of eight are gathered: they are the last step, and nothing computes with their places.
-// - Addresses are prefetched into the second-level cache, in short batches, too: most are parts of an array. Buffers of the first
-//   level would be occupied until an address arrives from memory.
+// - Addresses are prefetched into the second-level cache, in short batches, too: most are parts of an array. Buffers of
+//   the first level would be occupied until an address arrives from memory.
 
 /// Lookups of a row.
 pub(super) const ROW: usize = 16;
@@ -132,7 +134,8 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         let last = addrs.len() - ROW;
         let mut at = addrs.len() - rest.len();
         while at < addrs.len() {
-            // The last row ends with the batch, so a block may look up some addresses again. Five rows are four and one.
+            // The last row ends with the batch, so a block may look up some addresses again. Five rows are four and
+            // one.
             let rows = (addrs.len() - at).div_ceil(ROW);
             let (looked_up, is_deep) = match rows {
                 1 => (1, self.block(row, addrs, hops, starts::<ROW, 1>(at, last))),
@@ -183,8 +186,8 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         }
     }
 
-    /// Looks up `N` rows of `L` addresses, which start at these places. `row` is any row. Returns whether codes of deep blocks
-    /// remain in the result.
+    /// Looks up `N` rows of `L` addresses, which start at these places. `row` is any row. Returns whether codes of deep
+    /// blocks remain in the result.
     #[inline(always)]
     fn block<R: Row<L>, const L: usize, const N: usize>(
         &self,
@@ -274,9 +277,9 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         for ((to, units), keys) in verdicts.iter_mut().zip(&units).zip(&searched) {
             for (lane, ((to, unit), key)) in to.iter_mut().zip(units).zip(keys).enumerate() {
                 let volatile = N == 1 && L == HALF_ROW && lane >= L / 2;
-                // SAFETY: references can be read and written, the units of records that entries name can be read, and so can the
-                // first unit. The write is volatile because otherwise the compiler moves each mask to a register of its own, the reads
-                // are because otherwise it takes the words out of vectors.
+                // SAFETY: references can be read and written, the units of records that entries name can be read, and
+                // so can the first unit. The write is volatile because otherwise the compiler moves each mask to a
+                // register of its own, the reads are because otherwise it takes the words out of vectors.
                 unsafe {
                     let (unit, key) = if volatile {
                         ((&raw const *unit).read_volatile(), (&raw const *key).read_volatile())

@@ -7,8 +7,9 @@ use super::ROOT_BITS;
 
 /// The addresses of a deep block among which its intervals end, and the word for their keys.
 ///
-/// The **window** has 2^(112 - `shift`) addresses, from `first` on. An address that lies before it is treated as its first one, one that
-/// lies behind it as its last one. Its *key* is the first 32 of the bits that tell the window's addresses apart.
+/// The **window** has 2^(112 - `shift`) addresses, from `first` on. An address that lies before it is treated as its
+/// first one, one that lies behind it as its last one. Its *key* is the first 32 of the bits that tell the window's
+/// addresses apart.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Deep {
@@ -28,9 +29,9 @@ const BITS: u32 = 128 - ROOT_BITS;
 const SHIFT_MAX: u32 = BITS - 1;
 
 impl Deep {
-    /// The window for at least two successive intervals of one root entry. It is the smallest aligned block that has all ends but the
-    /// final one, and the addresses behind them. If these lie close together on both sides of a block's end, it is the smallest
-    /// two neighbouring halves of blocks in its place.
+    /// The window for at least two successive intervals of one root entry. It is the smallest aligned block that has
+    /// all ends but the final one, and the addresses behind them. If these lie close together on both sides of a
+    /// block's end, it is the smallest two neighbouring halves of blocks in its place.
     pub(super) fn around(intervals: &[Range<u128>]) -> Self {
         let (first_end, last_end) = match intervals {
             [first, .., before, _] => (first.last, before.last),
@@ -50,12 +51,14 @@ impl Deep {
         }
     }
 
-    /// The key of an address. Without branches, which would be mispredicted, and without shifts of two registers, which are slow.
+    /// The key of an address. Without branches, which would be mispredicted, and without shifts of two registers, which
+    /// are slow.
     #[inline(always)]
     pub(super) fn key(&self, addr: u128) -> u32 {
         let (place, is_before) = addr.overflowing_sub(self.first);
         let (high, low) = ((place >> 64) as u64, place as u64);
-        // Shifted up, so that the window's first bit is the top bit of `bits`; what is above it is not 0 beyond the window.
+        // Shifted up, so that the window's first bit is the top bit of `bits`; what is above it is not 0 beyond the
+        // window.
         let by = self.shift + ROOT_BITS;
         let carry = |word: u64| word >> 1 >> (63 - by % 64);
         let (bits, above) = select_unpredictable(
@@ -78,7 +81,8 @@ impl Deep {
         })
     }
 
-    /// The first address and the number of leading bits of a block of the window; in the window it has this first address, and this number.
+    /// The first address and the number of leading bits of a block of the window; in the window it has this first
+    /// address, and this number.
     pub(super) fn fold(&self, addr: u128, depth: u32) -> (u128, u32) {
         (self.first + (addr >> self.shift), depth + self.shift)
     }

@@ -45,8 +45,8 @@ impl<C: Codes, const GATHERS: bool> Kernel for Descent<'_, C, GATHERS> {
     }
 }
 
-/// Addresses in deep blocks: their places in the batch, and their blocks. Rows are stored as a whole, so there is room for one
-/// more.
+/// Addresses in deep blocks: their places in the batch, and their blocks. Rows are stored as a whole, so there is room
+/// for one more.
 struct List<'a> {
     at: &'a mut [u32],
     blocks: &'a mut [u32],
@@ -54,8 +54,8 @@ struct List<'a> {
 }
 
 impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
-    /// Lists the addresses in deep blocks, and executes each stage for many of them: window, tables, record. Some may then be in deep
-    /// blocks within these.
+    /// Lists the addresses in deep blocks, and executes each stage for many of them: window, tables, record. Some may
+    /// then be in deep blocks within these.
     #[inline(always)]
     fn descend(&self, mut list: List<'_>, addrs: &[u128], hops: &mut [Hop]) {
         let (row, half) = (self.simd.splat_row(0), self.simd.splat_half_row(0));
@@ -102,8 +102,8 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         list.len += deep.count_ones() as usize;
     }
 
-    /// Executes a stage for the last addresses of the list, up to `N` rows of `L`. Those that are in deep blocks again remain in the
-    /// list. `any` is any row.
+    /// Executes a stage for the last addresses of the list, up to `N` rows of `L`. Those that are in deep blocks again
+    /// remain in the list. `any` is any row.
     #[inline(always)]
     fn stage<R: Row<L>, const L: usize, const N: usize>(
         &self,

@@ -8,8 +8,8 @@ use super::lookup::One;
 use super::record::Codes;
 
 impl<C: Codes> Tables<C> {
-    /// Stores the hops of a row whose words are resolved, and looks up the addresses that `open` has a bit for one by one.
-    /// Returns the lanes whose codes are those of deep blocks.
+    /// Stores the hops of a row whose words are resolved, and looks up the addresses that `open` has a bit for one by
+    /// one. Returns the lanes whose codes are those of deep blocks.
     #[inline(always)]
     pub(super) fn store<S: Simd, R: Row<L>, const L: usize>(
         &self,

@@ -105,7 +105,8 @@ impl<C: Codes> Check<'_, C> {
         Ok(())
     }
 
-    /// Checks a code. Each deep block has one, and its window is narrower than the one around it, so that every lookup ends.
+    /// Checks a code. Each deep block has one, and its window is narrower than the one around it, so that every lookup
+    /// ends.
     fn code(&mut self, table: &'static str, code: u32) -> Result<(), LoadError> {
         // A constant may be larger than the codes of narrow records.
         if code <= self.hop_count.min(C::TOP) && !self.tables.is_deep(code) {

@@ -8,7 +8,8 @@ use super::record::{Codes, Unit};
 use super::word::Entry;
 use super::{Tables, key, root};
 
-/// Looks up one address: root, then tables as long as entries name them, then a record; in a deep block again from its window on.
+/// Looks up one address: root, then tables as long as entries name them, then a record; in a deep block again from its
+/// window on.
 pub(super) struct One<'a, C: Codes> {
     pub(super) tables: &'a Tables<C>,
     pub(super) addr: u128,
@@ -29,7 +30,8 @@ impl<C: Codes> Kernel for One<'_, C> {
     }
 }
 
-/// Looks up addresses one after the other. The machine overlaps them, so that a few are found sooner than by rows that are mostly empty.
+/// Looks up addresses one after the other. The machine overlaps them, so that a few are found sooner than by rows that
+/// are mostly empty.
 pub(super) struct Few<'a, C: Codes> {
     pub(super) tables: &'a Tables<C>,
     pub(super) addrs: &'a [u128],

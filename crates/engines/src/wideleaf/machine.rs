@@ -10,18 +10,19 @@ use super::{Tables, Variant};
 
 // The two choices of a `Variant`, and what they depend on (the numbers are in docs/engines/wideleaf-notes.md):
 //
-// - The instruction that gathers sixteen words takes an Intel core (family 6) less time than sixteen loads, a Zen 4 more.
-//   AVX2's gathers, of eight words, do not gain anywhere.
-// - Whole lines make tables a quarter smaller. They are as fast as half lines where words are gathered, and everywhere in large tables,
-//   whose records come from the third-level cache. In small ones half lines are 4 % faster on a Zen 4, whose second-level
-//   cache delivers half a line in a cycle. Measured alone, that difference is less than the noise.
+// - The instruction that gathers sixteen words takes an Intel core (family 6) less time than sixteen loads, a Zen 4
+//   more. AVX2's gathers, of eight words, do not gain anywhere.
+// - Whole lines make tables a quarter smaller. They are as fast as half lines where words are gathered, and everywhere
+//   in large tables, whose records come from the third-level cache. In small ones half lines are 4 % faster on a Zen 4,
+//   whose second-level cache delivers half a line in a cycle. Measured alone, that difference is less than the noise.
 
 /// The largest number of routes of a table with half lines, if the machine has AVX-512.
 const HALVES_MAX: usize = 250_000;
 
 impl Variant {
-    /// The variant that a table of so many routes has on this machine unless [`Config::variant`](super::Config::variant) sets another. With
-    /// AVX-512, the time of gathers is measured, once a process, in less than 1 ms.
+    /// The variant that a table of so many routes has on this machine unless
+    /// [`Config::variant`](super::Config::variant) sets another. With AVX-512, the time of gathers is measured, once a
+    /// process, in less than 1 ms.
     ///
     /// ```
     /// use fibula_engines::wideleaf::Variant;
@@ -37,8 +38,8 @@ impl Variant {
         Self { lines, gathers }
     }
 
-    /// Whether batches gather words. This is asked by the first batch, so that a program that looks up single addresses starts
-    /// without the measurement.
+    /// Whether batches gather words. This is asked by the first batch, so that a program that looks up single addresses
+    /// starts without the measurement.
     #[inline]
     pub(super) fn gathers(level: Level, variant: Option<Self>) -> bool {
         level.isa() == Isa::Avx512

@@ -13,9 +13,9 @@
 //! ```
 //!
 //! A table consumes bits from the top of the key; the next table or record uses the remaining bits. A **record**
-//! distinguishes up to 17 intervals, or up to 32, depending on the machine. It has the ends of all but the last one, as 16-bit keys in ascending order,
-//! followed by the intervals' codes, of 8, 16 or 32 bits depending on the table. The rank of an address in a record is the
-//! number of keys below the top 16 bits of its key: one vector comparison.
+//! distinguishes up to 17 intervals, or up to 32, depending on the machine. It has the ends of all but the last one, as
+//! 16-bit keys in ascending order, followed by the intervals' codes, of 8, 16 or 32 bits depending on the table. The
+//! rank of an address in a record is the number of keys below the top 16 bits of its key: one vector comparison.
 //!
 //! ```text
 //!   words    root, 2^16                              2001::/16's table, 8 words (3 bits)
@@ -32,25 +32,27 @@
 //! programming* over all strides, for the least memory: `plan.rs`. A record's keys have 16 bits, so the
 //! block must be small enough that the 16 bits after its prefix distinguish the ends of its intervals.
 //!
-//! **The machine.** The cost of a lookup is the cost of its memory accesses. All keys of a record lie in one **unit**, which is read by one
-//! comparison; so does the whole record where it fits, and larger records begin at a line. The unit is a line, with which tables are a
-//! quarter smaller, or half of one, which a Zen 4's second-level cache delivers in a cycle. Likewise, words are gathered by one instruction,
-//! or loaded one by one, as measured once a process. [`Variant`] has both choices, `machine.rs` makes them. A stored table
-//! keeps its unit and is loaded on any machine.
+//! **The machine.** The cost of a lookup is the cost of its memory accesses. All keys of a record lie in one **unit**,
+//! which is read by one comparison; so does the whole record where it fits, and larger records begin at a line. The
+//! unit is a line, with which tables are a quarter smaller, or half of one, which a Zen 4's second-level cache delivers
+//! in a cycle. Likewise, words are gathered by one instruction, or loaded one by one, as measured once a process.
+//! [`Variant`] has both choices, `machine.rs` makes them. A stored table keeps its unit and is loaded on any machine.
 //!
 //! **Codes.** 0 means no route, *h* + 1 means hop *h*. The codes of **deep blocks** count down from the largest
 //! code. The codes in records have the smallest width that holds all of them.
 //!
-//! **Deep blocks** are /48s that longer routes divide, or blocks for whose intervals tables would be too large. A deep block has a
-//! **window**: the addresses among which its intervals end, wherever they lie, and a word. The 32 bits that tell the window's addresses
-//! apart are the new key, with which the lookup goes on from that word, as it does from the root's. Addresses around the window are
-//! treated as its first or last one. So a lonely /128 takes a window of 32 bytes and a record of two keys, however many bits lie between
-//! it and the next route, and intervals that even a window does not tell apart are deep blocks in it: `deep.rs`. A batch's addresses in
-//! deep blocks are listed once the others are answered, and executed together, those in blocks within blocks with the others that are left: `descend.rs`.
+//! **Deep blocks** are /48s that longer routes divide, or blocks for whose intervals tables would be too large. A deep
+//! block has a **window**: the addresses among which its intervals end, wherever they lie, and a word. The 32 bits that
+//! tell the window's addresses apart are the new key, with which the lookup goes on from that word, as it does from the
+//! root's. Addresses around the window are treated as its first or last one. So a lonely /128 takes a window of 32
+//! bytes and a record of two keys, however many bits lie between it and the next route, and intervals that even a
+//! window does not tell apart are deep blocks in it: `deep.rs`. A batch's addresses in deep blocks are listed once the
+//! others are answered, and executed together, those in blocks within blocks with the others that are left:
+//! `descend.rs`.
 //!
-//! **Batches** execute each stage for 64 or 128 addresses at a time, without a branch that depends on a single lookup. `batch.rs` divides
-//! a batch into blocks of rows and has the stages, `steps.rs` what they compute, `hops.rs` the end of a row; `plain.rs` is the form with plain
-//! loads for machines without vectors.
+//! **Batches** execute each stage for 64 or 128 addresses at a time, without a branch that depends on a single lookup.
+//! `batch.rs` divides a batch into blocks of rows and has the stages, `steps.rs` what they compute, `hops.rs` the end
+//! of a row; `plain.rs` is the form with plain loads for machines without vectors.
 //!
 //! **Updates.** The smallest block around a changed prefix that has its own word is compiled again and
 //! appended to the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring

@@ -54,7 +54,8 @@ impl<C: Codes> Tables<C> {
         any_deep
     }
 
-    /// Replaces words by the codes to which they lead. The keys' bits are those that follow the ones that led to the words.
+    /// Replaces words by the codes to which they lead. The keys' bits are those that follow the ones that led to the
+    /// words.
     #[inline(always)]
     pub(super) fn plain_codes<S: Simd>(&self, simd: S, keys: &mut [u32], words: &mut [u32]) {
         for _ in 0..LEVELS {

@@ -20,9 +20,11 @@ const SEEN: u32 = 16;
 /// The assumed cost of an interval of a deep block: its bytes, and its slowness expressed in bytes. It bounds
 /// the memory that tables spend on intervals that are expensive to separate.
 const DEEP_COST: u64 = 1000;
-/// The same for a cell that longer routes divide, and the intervals beside it: they need a window in any case, and a small record.
+/// The same for a cell that longer routes divide, and the intervals beside it: they need a window in any case, and a
+/// small record.
 const WINDOW_COST: u64 = 44;
-/// The assumed cost of such an interval if there are several in the block: likely its window cannot tell them apart, either.
+/// The assumed cost of such an interval if there are several in the block: likely its window cannot tell them apart,
+/// either.
 const AGAIN_COST: u64 = 20;
 
 /// The last cells of some intervals, ascending, and for each the least number of leading bits of a block that can
@@ -42,13 +44,14 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Computes them for these cells, and records of up to so many keys; `is_divided` tells which are divided by longer routes.
+    /// Computes them for these cells, and records of up to so many keys; `is_divided` tells which are divided by longer
+    /// routes.
     pub(super) fn new(cells: &[u64], keys_max: usize, is_divided: impl Fn(usize) -> bool) -> Self {
         let need = |(i, &end): (usize, &u64)| {
             // 16-bit keys must be able to express the interval's end.
             let fine = ends_at(end).saturating_sub(SEEN);
-            // A record has room for the preceding ends. Where the first of them lies outside a block, this need is at most
-            // the block's depth, so that it changes nothing there.
+            // A record has room for the preceding ends. Where the first of them lies outside a block, this need is at
+            // most the block's depth, so that it changes nothing there.
             let crowded = i.checked_sub(keys_max).map_or(0, |before| {
                 let common = common(cells[before], end);
                 (common + 1).min(ends_at(end))
@@ -109,8 +112,8 @@ struct Block {
     depth: u32,
     /// The least number of leading bits of the block with which it is a record.
     need: u32,
-    /// Only if the block is no record: for each number of bits, the costs of the blocks into which a table of so many bits divides
-    /// it, with at most one more table each, and with two.
+    /// Only if the block is no record: for each number of bits, the costs of the blocks into which a table of so many
+    /// bits divides it, with at most one more table each, and with two.
     one: Costs,
     two: Costs,
 }
@@ -205,9 +208,10 @@ fn shift(costs: &mut Costs, first: Cost) {
 
 /// Plans blocks, by dynamic programming over the strides of successive tables.
 ///
-/// One pass over the ends, from left to right, joins the smallest blocks to larger ones, from the bottom up. Blocks that can be
-/// records are only counted. Each larger block has the costs of the blocks within it, for each number of bits that a table can have,
-/// which are the sums of its two halves' costs for one bit less. So the work is proportional to the number of these blocks.
+/// One pass over the ends, from left to right, joins the smallest blocks to larger ones, from the bottom up. Blocks
+/// that can be records are only counted. Each larger block has the costs of the blocks within it, for each number of
+/// bits that a table can have, which are the sums of its two halves' costs for one bit less. So the work is
+/// proportional to the number of these blocks.
 #[derive(Default)]
 pub(super) struct Planner {
     /// The blocks that are not joined yet, and the number of bits that each shares with the preceding one. Kept between
@@ -217,7 +221,8 @@ pub(super) struct Planner {
 
 impl Planner {
     /// The cheapest form of a block of 2^(`CELL_BITS` - `depth`) cells that distinguishes its intervals, with at
-    /// most `levels` successive tables, three at most. It is a deep one only if it may be, which it must without tables.
+    /// most `levels` successive tables, three at most. It is a deep one only if it may be, which it must without
+    /// tables.
     ///
     /// `ends` has all intervals except the final one.
     pub(super) fn plan<C: Codes>(

@@ -240,8 +240,8 @@ fn more_deep_blocks_than_codes_are_refused() {
     assert_eq!((error.table(), error.reason()), ("records8", "cannot name all deep blocks"));
 }
 
-/// A constant has room for more than the codes of a file's records, which number the deep blocks: beyond them it is neither's, however
-/// many hops the file says that there are.
+/// A constant has room for more than the codes of a file's records, which number the deep blocks: beyond them it is
+/// neither's, however many hops the file says that there are.
 #[test]
 fn constants_beyond_the_codes_are_refused() {
     let engine = built_with(&tables::dense::<u128>(4, 800), false);
@@ -271,8 +271,8 @@ fn tables_of_before_windows_are_outdated() {
     assert!(load(&stored).expect("they are of another form").is_outdated());
 }
 
-/// A stored window is taken only where it can be: narrower than the one around it, named by one code. One that no code names, as
-/// patches leave them behind, is not looked at, not even for the lanes of a batch that are not in use.
+/// A stored window is taken only where it can be: narrower than the one around it, named by one code. One that no code
+/// names, as patches leave them behind, is not looked at, not even for the lanes of a batch that are not in use.
 #[test]
 fn windows_that_cannot_be_are_refused() {
     let host = |i: u128| Prefix::host(0x2001 << 112 | i << 100 | 1);

@@ -125,8 +125,8 @@ impl Link {
         }
     }
 
-    /// Sends a KEEPALIVE; the next one is due after a third of the hold time, or up to a quarter of that earlier: the sessions of
-    /// a collector that all began at once would otherwise speak at once for ever (RFC 4271, 10).
+    /// Sends a KEEPALIVE; the next one is due after a third of the hold time, or up to a quarter of that earlier: the
+    /// sessions of a collector that all began at once would otherwise speak at once for ever (RFC 4271, 10).
     pub(super) fn keep_alive(&mut self, now: Duration, out: &mut Vec<u8>) {
         write(out, kind::KEEPALIVE, &[]);
         self.seed = hash(&self.seed);

@@ -8,16 +8,16 @@
 //! ```
 //!
 //! A [`BgpSession`] is that machine (RFC 4271, 8, for a speaker that opens no connections: Connect and Active do not
-//! exist), and a [`Protocol`](crate::Protocol): bytes and times in, verbs to a [`Listener`](crate::Listener) and bytes to be
-//! sent out. Messages are decoded by [`fibula_ingest::bgp`], which MRT and BMP use, too. Messages of another library
-//! would have to be translated to its updates, with the allocations that it avoids, and the library would decide
-//! which malformed UPDATE ends a session.
+//! exist), and a [`Protocol`](crate::Protocol): bytes and times in, verbs to a [`Listener`](crate::Listener) and bytes
+//! to be sent out. Messages are decoded by [`fibula_ingest::bgp`], which MRT and BMP use, too. Messages of another
+//! library would have to be translated to its updates, with the allocations that it avoids, and the library would
+//! decide which malformed UPDATE ends a session.
 //!
 //! **Supported**: IPv4 and IPv6 unicast (RFC 4760), four-byte AS numbers (RFC 6793), next hops of IPv6 for IPv4
 //! (RFC 8950), several paths a prefix if wanted (ADD-PATH, RFC 7911), messages of 65,535 bytes (RFC 8654), route
 //! refresh with and without demarcation (RFC 2918, RFC 7313), graceful restart of the neighbour (RFC 4724),
-//! texts of a shutdown (RFC 9003), TCP MD5 (`set_md5_key`, on Linux). Not: long-lived graceful restart, the N bit of RFC
-//! 8538, BGP roles, TCP-AO.
+//! texts of a shutdown (RFC 9003), TCP MD5 (`set_md5_key`, on Linux). Not: long-lived graceful restart, the N bit of
+//! RFC 8538, BGP roles, TCP-AO.
 //!
 //! # When routes are withdrawn
 //!
@@ -30,25 +30,26 @@
 //! | the table is full ([`Limits`](fibula_rib::Limits)) | stay; the neighbour gets Cease/Out of Resources |
 //! | our process ends ([`Protocol::close`](crate::Protocol::close)) | stay for the checkpoint |
 //!
-//! The F bit of graceful restart (forwarding state was kept) is ignored: no packets are forwarded by this table, and sweeping at once
-//! would remove routes until the neighbour has sent them again. A neighbour without graceful restart
-//! need not send an End-of-RIB; its table counts as complete when no UPDATE came for [`Neighbour::quiet`]. BIRD pauses for up to
-//! two seconds before the last of its routes, so a shorter time sweeps too early.
+//! The F bit of graceful restart (forwarding state was kept) is ignored: no packets are forwarded by this table, and
+//! sweeping at once would remove routes until the neighbour has sent them again. A neighbour without graceful restart
+//! need not send an End-of-RIB; its table counts as complete when no UPDATE came for [`Neighbour::quiet`]. BIRD pauses
+//! for up to two seconds before the last of its routes, so a shorter time sweeps too early.
 //!
 //! # Two connections
 //!
 //! RFC 4271, 6.8 compares BGP identifiers because both ends may open a connection at the same time. We open none, so
-//! a second one always means that the neighbour has given up the first. [`Protocol::admit`](crate::Protocol::admit) lets it replace the
-//! first one, unless that is established and the neighbour does not support graceful restart (RFC 4724, 4.2, against RFC
-//! 4271, 6.8). Then it is refused, and a KEEPALIVE is sent on the first one: a machine that has restarted resets it, and the
-//! neighbour's next attempt is accepted. A [`Hub`](crate::net::Hub) calls this before it gives a connection to a session. With an owner
-//! of sockets that does not, the newest connection wins.
+//! a second one always means that the neighbour has given up the first. [`Protocol::admit`](crate::Protocol::admit)
+//! lets it replace the first one, unless that is established and the neighbour does not support graceful restart (RFC
+//! 4724, 4.2, against RFC 4271, 6.8). Then it is refused, and a KEEPALIVE is sent on the first one: a machine that has
+//! restarted resets it, and the neighbour's next attempt is accepted. A [`Hub`](crate::net::Hub) calls this before it
+//! gives a connection to a session. With an owner of sockets that does not, the newest connection wins.
 //!
 //! # Errors
 //!
-//! A malformed UPDATE whose routes can all be read withdraws them and is an [`Event`](crate::Event); any other one ends the session
-//! (RFC 7606; [`reset`](fibula_ingest::bgp::reset)). An UPDATE of a family that the session has not negotiated is ignored. LOCAL_PREF is used only from
-//! neighbours of our own AS. AS paths with our own AS are kept, because a collector shows all announced routes.
+//! A malformed UPDATE whose routes can all be read withdraws them and is an [`Event`](crate::Event); any other one ends
+//! the session (RFC 7606; [`reset`](fibula_ingest::bgp::reset)). An UPDATE of a family that the session has not
+//! negotiated is ignored. LOCAL_PREF is used only from neighbours of our own AS. AS paths with our own AS are kept,
+//! because a collector shows all announced routes.
 //!
 //! ```
 //! use std::time::Duration;

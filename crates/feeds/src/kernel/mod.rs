@@ -20,8 +20,8 @@
 //! - and every [`KernelOptions::every`], in case of other changes without notification.
 //!
 //! The main table is the source's table, and the others are named by their number: `kernel`, `kernel/255`. A route's
-//! metric is its path identifier, and the lowest is used. [`KernelProtocol`] is the protocol, without I/O; [`KernelSocket`]
-//! is the socket; [`endpoint`] combines both for a [`Hub`](crate::net::Hub).
+//! metric is its path identifier, and the lowest is used. [`KernelProtocol`] is the protocol, without I/O;
+//! [`KernelSocket`] is the socket; [`endpoint`] combines both for a [`Hub`](crate::net::Hub).
 
 mod protocol;
 mod request;

@@ -61,8 +61,8 @@ mod tests {
 
     use super::*;
 
-    /// Nobody takes anything in, and the other end has said all that fits without waiting; then it comes in order, with the
-    /// end behind it.
+    /// Nobody takes anything in, and the other end has said all that fits without waiting; then it comes in order, with
+    /// the end behind it.
     #[test]
     fn the_other_end_does_not_wait() {
         const LEN: usize = 24 << 20;

@@ -79,8 +79,8 @@ impl HubHandle {
     }
 
     /// Replaces the sources by these. Unchanged sources continue with their connections. For a source that listens on
-    /// the same address, this also holds for sessions with equal [settings](super::ProtocolFactory::settings). Everything
-    /// else is removed or added. If a source cannot be run, nothing changes; returns the reasons.
+    /// the same address, this also holds for sessions with equal [settings](super::ProtocolFactory::settings).
+    /// Everything else is removed or added. If a source cannot be run, nothing changes; returns the reasons.
     ///
     /// # Errors
     /// [`HubEnded`].

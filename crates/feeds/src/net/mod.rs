@@ -24,9 +24,8 @@
 //! Damaged parts are skipped; the first five in ten seconds are reported, the others
 //! counted.
 //!
-//! **Memory.** A session keeps at most [one record](crate::SessionOptions::longest_record) that is not whole and 1 MiB that
-//! is not sent; a source that listens has at most [`Listen::limit`] sessions, a folder 1 MiB that was read
-//! ahead.
+//! **Memory.** A session keeps at most [one record](crate::SessionOptions::longest_record) that is not whole and 1 MiB
+//! that is not sent; a source that listens has at most [`Listen::limit`] sessions, a folder 1 MiB that was read ahead.
 //!
 //! **Restart.** [`Hub::adopt`] assigns the routes of a checkpoint to the sessions that they came from. They stay until
 //! the session has sent its whole table, or until its hold time is over.

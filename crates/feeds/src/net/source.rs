@@ -119,9 +119,9 @@ impl Default for Retry {
 /// A folder in which files appear, such as a collector's `updates`.
 ///
 /// Files are taken **in the order of the times in their names**: of `rib.20221122.1600.bz2` and
-/// `updates.20221122.1605.gz` that is the text from the first number of four or more digits up to the next letter, `20221122.1600`; names with
-/// equal times are in the order of the whole names, so that `bview` and `rib` come before `updates`. Names that begin
-/// with a dot, end with `~`, `.tmp` or `.part`, or are no UTF-8 are not looked at.
+/// `updates.20221122.1605.gz` that is the text from the first number of four or more digits up to the next letter,
+/// `20221122.1600`; names with equal times are in the order of the whole names, so that `bview` and `rib` come before
+/// `updates`. Names that begin with a dot, end with `~`, `.tmp` or `.part`, or are no UTF-8 are not looked at.
 ///
 /// A file is **complete** when it was renamed into the folder, when its writer closed it, or when it has not
 /// changed for [`Folder::settle`]. A file that is not complete holds back those behind it. One that becomes

@@ -22,8 +22,8 @@ pub fn recorded(name: &str) -> Vec<u8> {
 }
 
 /// `peer INDEX ASN [VIEW]`, `vrf INDEX [NAME]`, `in INDEX` (the routing instance from here on), `remark TEXT`,
-/// `hold INDEX PREFIX` (a withdrawal that is held back until the next line), `+ INDEX PREFIX VALUE`, `- INDEX PREFIX`, `down INDEX`, `end INDEX`; another word
-/// first is damage, `binary` a misfit.
+/// `hold INDEX PREFIX` (a withdrawal that is held back until the next line), `+ INDEX PREFIX VALUE`, `- INDEX PREFIX`,
+/// `down INDEX`, `end INDEX`; another word first is damage, `binary` a misfit.
 #[derive(Default)]
 pub struct Lines {
     records: u64,

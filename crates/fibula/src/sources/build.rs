@@ -9,8 +9,9 @@ use crate::sources::{Loaded, Settings, Source, SourceError, Watch, load};
 /// Reads the table with this name, and compiles it: a file of networks (text, CSV, MRT, BMP, mmdb, ..., plain or
 /// compressed), a snapshot, `embedded`, or `gen:v4:2024:900000:1`; several of them, with commas between, are merged.
 ///
-/// Everything must be readable: a damaged record, and a prefix that a source has twice, are errors. [`TableSources`] has the
-/// settings, among them those that accept such sources, and reports what was read in another way than it is written.
+/// Everything must be readable: a damaged record, and a prefix that a source has twice, are errors. [`TableSources`]
+/// has the settings, among them those that accept such sources, and reports what was read in another way than it is
+/// written.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;

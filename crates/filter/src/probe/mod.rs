@@ -178,7 +178,8 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// A batch, and the filter's bits: `B` is how they lie. The payloads are as many as the keys, the outputs at least as many.
+/// A batch, and the filter's bits: `B` is how they lie. The payloads are as many as the keys, the outputs at least as
+/// many.
 pub(crate) struct Job<'a, T, B = Bits<'a>> {
     pub bits: B,
     pub keys: &'a [T],

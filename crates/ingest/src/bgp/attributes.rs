@@ -296,8 +296,8 @@ impl<'a> PathAttributes<'a> {
     }
 }
 
-/// Whether an attribute is optional and transitive as its RFC says (RFC 7606, 3.c). Tables are a collector's, which writes
-/// flags as it likes.
+/// Whether an attribute is optional and transitive as its RFC says (RFC 7606, 3.c). Tables are a collector's, which
+/// writes flags as it likes.
 fn check_flags(
     flags: u8,
     code: u8,

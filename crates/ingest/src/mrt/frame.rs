@@ -4,9 +4,9 @@
 //!  0       4      6      8       12
 //!  | time  | type | sub  | length | body ...            (RFC 6396, 2)
 //! ```
-//! A record with a valid header and an invalid body is skipped by the header's length. So is one of an unregistered type, if
-//! another header or the end of the input follows at its end. If the header itself is invalid, the decoder searches for
-//! the next valid one: its type and time must be plausible, and another header must follow at its end.
+//! A record with a valid header and an invalid body is skipped by the header's length. So is one of an unregistered
+//! type, if another header or the end of the input follows at its end. If the header itself is invalid, the decoder
+//! searches for the next valid one: its type and time must be plausible, and another header must follow at its end.
 
 use super::table_dump;
 use crate::Tail;

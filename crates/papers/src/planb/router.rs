@@ -283,7 +283,8 @@ impl<A: Addr> Bench<A> {
         Ok(Measured::of(&end, mpps))
     }
 
-    /// Runs a router: with a number of packets for each queue until they are through, without one while `meanwhile` lasts.
+    /// Runs a router: with a number of packets for each queue until they are through, without one while `meanwhile`
+    /// lasts.
     fn go(
         &self,
         subject: Subject<'_, A>,

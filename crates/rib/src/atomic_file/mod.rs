@@ -154,8 +154,8 @@ impl Write for AtomicFile {
     }
 }
 
-/// Creates the file with the permissions that any new file gets, less the process's mask. (`Builder::tempfile_in` makes it
-/// private, and its errors have no number, but a name that nobody gave.)
+/// Creates the file with the permissions that any new file gets, less the process's mask. (`Builder::tempfile_in` makes
+/// it private, and its errors have no number, but a name that nobody gave.)
 fn new_file(path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).create_new(true).open(path)
 }

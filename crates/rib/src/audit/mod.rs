@@ -1,10 +1,10 @@
-//! Checks continuously whether the live engine is right, by comparing it with the RIB at the addresses where engines are most
-//! likely wrong.
+//! Checks continuously whether the live engine is right, by comparing it with the RIB at the addresses where engines
+//! are most likely wrong.
 //!
 //! When the compiler takes a batch of changes, it holds the RIB's lock. The audit then records the RIB's
-//! answers at the boundaries of changed prefixes and of some others. When the batch is published, the audit compares the
-//! answers of the published engine. Both are answers of the same generation, even if the feed
-//! continues meanwhile. A difference is counted and reported, and the table is compiled anew from the RIB.
+//! answers at the boundaries of changed prefixes and of some others. When the batch is published, the audit compares
+//! the answers of the published engine. Both are answers of the same generation, even if the feed continues meanwhile.
+//! A difference is counted and reported, and the table is compiled anew from the RIB.
 
 use fibula_core::{Addr, Hop, Prefix, Routes, Vrf};
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// Prefixes whose patch is taken to cost as much as a build, before one was measured. More than are likely: a patch that
-/// takes long once is known from then on, one that is never tried is not.
+/// Prefixes whose patch is taken to cost as much as a build, before one was measured. More than are likely: a patch
+/// that takes long once is known from then on, one that is never tried is not.
 const GUESS: usize = 32_768;
 
-/// A build is chosen only if patches seem to cost so many times as much. An estimate of patches is of the last few, and of
-/// a build often of a quiet start: beside the feed and readers it takes twice as long, and all changes wait for it.
+/// A build is chosen only if patches seem to cost so many times as much. An estimate of patches is of the last few, and
+/// of a build often of a quiet start: beside the feed and readers it takes twice as long, and all changes wait for it.
 const PATIENCE: f64 = 2.0;
 
 /// The part of a build that a copy is taken to cost, before one was measured.
@@ -46,8 +46,8 @@ impl Costs {
         self.copy = self.copy.map(|ns| ns * 0.97);
     }
 
-    /// The table has another number of routes. While one is loaded, builds become slower with each batch, and would be chosen for ever by the
-    /// time that the last ones took.
+    /// The table has another number of routes. While one is loaded, builds become slower with each batch, and would be
+    /// chosen for ever by the time that the last ones took.
     pub(crate) fn grown(&mut self, from: usize, to: usize) {
         self.build *= (to.max(SMALL) as f64 / from.max(SMALL) as f64).max(1.0);
     }
@@ -64,8 +64,8 @@ impl Costs {
         self.copy = Some(mean(self.copy, self.copy.map_or(time, |known| time.min(4.0 * known))));
     }
 
-    /// The cheapest way for so many prefixes that have changed since the current engine. A spare engine, if there is one,
-    /// lacks `behind` others.
+    /// The cheapest way for so many prefixes that have changed since the current engine. A spare engine, if there is
+    /// one, lacks `behind` others.
     pub(crate) fn way(
         &self,
         prefixes: usize,

@@ -71,7 +71,8 @@ impl DatedTable {
         &self.union.columns
     }
 
-    /// Writes the file, with engines for [`DatedTable::routes`]. As [`write()`](crate::write()), it appears whole or not at all.
+    /// Writes the file, with engines for [`DatedTable::routes`]. As [`write()`](crate::write()), it appears whole or
+    /// not at all.
     ///
     /// # Errors
     /// If the operating system refuses, or the table cannot be stored.

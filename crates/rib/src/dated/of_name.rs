@@ -21,7 +21,8 @@ pub enum NameDate {
 /// - `2024-05-01`, `2024_05_01`, `2024.05.01`, also with a time: `2024-05-01T00-15`, `2024-05-01_0015`,
 ///   `2024-05-01T00:15:30`.
 ///
-/// Years are 1980 to 2199, everything is UTC, and no digit stands before or behind. A name with two different dates has no date.
+/// Years are 1980 to 2199, everything is UTC, and no digit stands before or behind. A name with two different dates has
+/// no date.
 ///
 /// ```
 /// use fibula_rib::dated::{NameDate, date_of_name};

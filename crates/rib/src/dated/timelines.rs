@@ -110,8 +110,8 @@ pub struct Timelines {
 /// Words that a change takes.
 pub(crate) const WORDS: usize = 3;
 
-/// The words of a timeline's changes: the numbers of the dates since which they hold, then their rows ([`NULL`] where the
-/// prefix is gone), the low word of each first. Together, so that a lookup fetches one place in memory.
+/// The words of a timeline's changes: the numbers of the dates since which they hold, then their rows ([`NULL`] where
+/// the prefix is gone), the low word of each first. Together, so that a lookup fetches one place in memory.
 pub(crate) fn words(changes: &[(u16, u32)]) -> impl Iterator<Item = u16> + '_ {
     let rows = changes.iter().flat_map(|&(_, row)| [row as u16, (row >> 16) as u16]);
     changes.iter().map(|&(from, _)| from).chain(rows)

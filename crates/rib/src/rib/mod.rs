@@ -17,9 +17,9 @@
 //! - between [`Rib::mark_stale`] and [`Rib::sweep`] a peer's path is stale unless the peer has announced it
 //!   again; at all other times none is.
 //!
-//! **Mark and sweep.** A source that starts over announces its whole table again, without withdrawing the routes that no
-//! longer exist. A path is marked by one bit beside its peer's number. All paths of a peer are marked by inverting the
-//! meaning of the bit, and each announcement clears its path's mark at no cost. A sweep reads all paths once, or
+//! **Mark and sweep.** A source that starts over announces its whole table again, without withdrawing the routes that
+//! no longer exist. A path is marked by one bit beside its peer's number. All paths of a peer are marked by inverting
+//! the meaning of the bit, and each announcement clears its path's mark at no cost. A sweep reads all paths once, or
 //! none if no path is stale.
 
 pub(crate) mod decision;
@@ -243,8 +243,8 @@ impl Rib {
     /// Applies an update, whose peer is a number from [`Rib::peer`]. `changes` is called if the best route changes.
     ///
     /// # Errors
-    /// [`TableError::Limit`] if a number exceeds 32 bits, [`TableError::Full`] if the [`Limits`] are exceeded. The table is then
-    /// unchanged.
+    /// [`TableError::Limit`] if a number exceeds 32 bits, [`TableError::Full`] if the [`Limits`] are exceeded. The
+    /// table is then unchanged.
     pub fn apply(
         &mut self,
         update: &Update<'_>,

@@ -1,6 +1,6 @@
-//! The smallest router: one thread forwards between the ports that are named; routes, neighbours and addresses are what the
-//! command `ip` says of the kernel's, asked ten times a second. It shows how the parts fit together, and tests ports
-//! with real traffic. `fibula route` is the router to use.
+//! The smallest router: one thread forwards between the ports that are named; routes, neighbours and addresses are what
+//! the command `ip` says of the kernel's, asked ten times a second. It shows how the parts fit together, and tests
+//! ports with real traffic. `fibula route` is the router to use.
 //!
 //! ```text
 //! cargo run --example kernel -- --port afxdp:eth1 --port afpacket:eth2

@@ -129,8 +129,8 @@ impl Links {
         self.neighbours.values().map(|(neighbour, _)| neighbour)
     }
 
-    /// The interface whose subnet has this address: the longest prefix, of equals the lowest index. Link-local addresses
-    /// are in every subnet, so no interface can be told by them.
+    /// The interface whose subnet has this address: the longest prefix, of equals the lowest index. Link-local
+    /// addresses are in every subnet, so no interface can be told by them.
     pub fn connected(&self, address: IpAddr) -> Option<u32> {
         self.subnets().interface(address)
     }

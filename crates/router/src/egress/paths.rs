@@ -28,8 +28,8 @@ pub struct Paths {
     filter: Own,
 }
 
-/// Addresses of the router, and few others: one bit of 4,096 for each. The check of headers asks this for a vector of addresses, so it
-/// has no branch.
+/// Addresses of the router, and few others: one bit of 4,096 for each. The check of headers asks this for a vector of
+/// addresses, so it has no branch.
 #[derive(Clone, Debug)]
 pub(crate) struct Own([u32; 128]);
 
@@ -96,7 +96,8 @@ pub(crate) struct Exit {
     /// The longest IP packet that leaves as it is, with a link header without a tag: the MTU, or 0 if the kind is not
     /// [`ExitKind::Ready`] or there is a tag. One compare says that nothing else is to be asked.
     pub(crate) plain_limit: u32,
-    /// Of [`ExitKind::Ready`]: the MTU. Of [`ExitKind::NoMac`]: the adjacency. Of [`ExitKind::Shared`]: where its shares begin.
+    /// Of [`ExitKind::Ready`]: the MTU. Of [`ExitKind::NoMac`]: the adjacency. Of [`ExitKind::Shared`]: where its
+    /// shares begin.
     at: u32,
     /// Of [`ExitKind::Shared`]: how many there are.
     count: u32,
@@ -296,8 +297,8 @@ impl Paths {
         &self.ways
     }
 
-    /// The MAC address of a port, in the upper six bytes of a word, the first byte in the lowest of these; a number that
-    /// no address is if there is no such port.
+    /// The MAC address of a port, in the upper six bytes of a word, the first byte in the lowest of these; a number
+    /// that no address is if there is no such port.
     #[inline]
     pub(crate) fn mac(&self, port: u16) -> u64 {
         self.port(port).map_or(u64::MAX, |port| {

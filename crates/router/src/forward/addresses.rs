@@ -16,8 +16,8 @@ pub(super) fn forwards_v4_word(address: u32) -> bool {
     (first.wrapping_sub(1) < 223) & (first != 127) & (address & 0xffff != 0xfea9)
 }
 
-/// An address of IPv6 whose first eight bytes were read in little-endian order. False for all addresses in ::/64, of which `::` and
-/// `::1` are not forwarded.
+/// An address of IPv6 whose first eight bytes were read in little-endian order. False for all addresses in ::/64, of
+/// which `::` and `::1` are not forwarded.
 #[inline(always)]
 pub(super) fn forwards_v6_words(first: u32, second: u32) -> bool {
     (first & 0xff != 0xff) & (first & 0xc0ff != 0x80fe) & (first | second != 0)

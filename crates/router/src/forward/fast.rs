@@ -46,8 +46,8 @@ impl Forwarder {
         self.headers = Some(headers);
     }
 
-    /// Rewrites the packets of a chunk of one family, and moves each to its port: the plain ones at its beginning, which are nearly
-    /// always all, in loops of their own.
+    /// Rewrites the packets of a chunk of one family, and moves each to its port: the plain ones at its beginning,
+    /// which are nearly always all, in loops of their own.
     fn depart_family<'p, const IS_V4: bool>(
         &mut self,
         run: &mut Run<'_, 'p>,
@@ -77,7 +77,8 @@ impl Forwarder {
         leaving: &mut Leaving<'_, 'p>,
         chunk: impl Iterator<Item = Option<Found>>,
     ) {
-        // Packets and bytes, of both families and of IPv4. Sums in memory would have each packet wait for the one before.
+        // Packets and bytes, of both families and of IPv4. Sums in memory would have each packet wait for the one
+        // before.
         let (mut both, mut v4) = ((0, 0), (0, 0));
         let (view, pool) = (run.view, run.pool);
         let mut ports = run.outcome.send.as_mut_slice();
@@ -151,8 +152,8 @@ impl Forwarder {
     }
 }
 
-/// Finds the groups of packets, up to one that is not ordinary, or whose group does not have one exit that is ready, writes no tag, and
-/// has the MTU. Says how many.
+/// Finds the groups of packets, up to one that is not ordinary, or whose group does not have one exit that is ready,
+/// writes no tag, and has the MTU. Says how many.
 #[inline(never)]
 fn resolve<const IS_V4: bool>(view: &View<'_>, of: &mut OfFamily<'_>) -> usize {
     let groups = if IS_V4 { view.v4.groups } else { view.v6.groups };
@@ -172,8 +173,8 @@ fn resolve<const IS_V4: bool>(view: &View<'_>, of: &mut OfFamily<'_>) -> usize {
     count
 }
 
-/// Rewrites packets whose groups were resolved, and moves them to their ports. Returns the bytes of their frames. Nearly all packets are
-/// handled here, so the loop has nothing else in it: what it works with stays in registers.
+/// Rewrites packets whose groups were resolved, and moves them to their ports. Returns the bytes of their frames.
+/// Nearly all packets are handled here, so the loop has nothing else in it: what it works with stays in registers.
 #[inline(never)]
 fn depart_plain<'p, const IS_V4: bool>(
     view: &View<'_>,
@@ -209,8 +210,8 @@ fn rewrite(exit: &Exit, is_v4: bool, sound: Sound, packet: &mut Packet<'_>) {
     }
 }
 
-/// Ages a packet, and writes a link header that is not as long as that which it came with, or has a tag. False, and nothing
-/// changes, if there is no room.
+/// Ages a packet, and writes a link header that is not as long as that which it came with, or has a tag. False, and
+/// nothing changes, if there is no room.
 #[inline(never)]
 fn relink(
     exit: &Exit,

@@ -204,8 +204,9 @@ impl Headers {
     }
 }
 
-/// Reads IP packets of this EtherType, up to one that is not right behind a link header to the router without a tag, or cannot be
-/// read. Whether that was all of them. Packets of a port are mostly next to each other, so its address is asked for once for each row of them.
+/// Reads IP packets of this EtherType, up to one that is not right behind a link header to the router without a tag, or
+/// cannot be read. Whether that was all of them. Packets of a port are mostly next to each other, so its address is
+/// asked for once for each row of them.
 #[inline(always)]
 fn all_plain(
     paths: &Paths,
@@ -275,7 +276,8 @@ impl V4 {
     }
 }
 
-/// The words of a header without its destination, the destination, and the bytes from the header to the end of the frame.
+/// The words of a header without its destination, the destination, and the bytes from the header to the end of the
+/// frame.
 #[inline(always)]
 fn header_v4(packet: &[u8]) -> Option<([u32; 4], u32, u32)> {
     let (words, _) = packet.first_chunk::<20>()?.as_chunks::<4>();
@@ -337,7 +339,8 @@ impl V6 {
     }
 }
 
-/// The first words of a header, the destination as words and as a number, and the bytes from the header to the end of the frame.
+/// The first words of a header, the destination as words and as a number, and the bytes from the header to the end of
+/// the frame.
 #[inline(always)]
 fn header_v6(packet: &[u8]) -> Option<([u32; 4], [u32; 4], u128, u32)> {
     let header = packet.first_chunk::<40>()?;

@@ -130,8 +130,8 @@ fn addressee(paths: &Paths, frame: &Frame<'_>) -> Option<([u8; 6], IpAddr)> {
     (!silent).then_some((from, source))
 }
 
-/// The address that an error comes from: the first of the port that may stand in a forwarded packet of this family, else
-/// the first of any port.
+/// The address that an error comes from: the first of the port that may stand in a forwarded packet of this family,
+/// else the first of any port.
 fn own_address(paths: &Paths, port: &EgressPort, family: IpAddr) -> Option<IpAddr> {
     let fits = |own: &&IpAddr| match **own {
         IpAddr::V4(v4) => family.is_ipv4() && forwards_v4(v4.into()),

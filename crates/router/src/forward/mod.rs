@@ -11,8 +11,8 @@
 //!
 //! A [`Policy`] can be placed before it, which drops and marks packets, or chooses the table for their lookup.
 //!
-//! `judge` states the rules in readable code; it changes no packet. The fast path handles ordinary packets, and passes the
-//! others on. Tests compare both with a model that was written separately.
+//! `judge` states the rules in readable code; it changes no packet. The fast path handles ordinary packets, and passes
+//! the others on. Tests compare both with a model that was written separately.
 //!
 //! # What happens to a frame
 //!
@@ -34,25 +34,27 @@
 //! | any other | sent on |
 //!
 //! All VLAN tags of a frame are removed, and the egress port's tag is written. Bytes after the IP packet in
-//! its frame are cut off. IPv4 options other than source routes are unchanged: this is one of the settings that RFC 7126
-//! names for record route, timestamp and router alert. Extension headers of IPv6 are not read (RFC 8200, section 4, allows
-//! this for hop-by-hop options, too), except for the length of jumbograms, the flow's hash, and to find out whether a packet is an ICMPv6 error.
+//! its frame are cut off. IPv4 options other than source routes are unchanged: this is one of the settings that RFC
+//! 7126 names for record route, timestamp and router alert. Extension headers of IPv6 are not read (RFC 8200, section
+//! 4, allows this for hop-by-hop options, too), except for the length of jumbograms, the flow's hash, and to find out
+//! whether a packet is an ICMPv6 error.
 //!
-//! Redirects are not sent, although a packet may leave by the port where it arrived. RFC 1812 (section 4.3.3.2) requires a router
-//! to be able to send them, but a redirect needs the prefixes of links, which an egress table does not have, and hosts that ignore
-//! redirects are safer.
+//! Redirects are not sent, although a packet may leave by the port where it arrived. RFC 1812 (section 4.3.3.2)
+//! requires a router to be able to send them, but a redirect needs the prefixes of links, which an egress table does
+//! not have, and hosts that ignore redirects are safer.
 //!
 //! # Errors
 //!
-//! What is said is in RFC 792, RFC 1191, RFC 1812 (section 4.3) and RFC 4443. No error is sent about an ICMP error or redirect, an
-//! ICMP packet whose type is not there, an IPv4 fragment but the first, a packet in a frame for or from a group, a packet
-//! whose source is not forwarded or is the router. RFC 4443 wants errors about later fragments of IPv6, so they are sent, unless
-//! the fragment is of ICMPv6. Multicasts are the host's, so the exception for packet too big never arises. Errors quote what makes
-//! packets of 576 and 1,280 bytes, or of the port's MTU, and are limited for each port by a token bucket ([`ForwardOptions`]).
+//! What is said is in RFC 792, RFC 1191, RFC 1812 (section 4.3) and RFC 4443. No error is sent about an ICMP error or
+//! redirect, an ICMP packet whose type is not there, an IPv4 fragment but the first, a packet in a frame for or from a
+//! group, a packet whose source is not forwarded or is the router. RFC 4443 wants errors about later fragments of IPv6,
+//! so they are sent, unless the fragment is of ICMPv6. Multicasts are the host's, so the exception for packet too big
+//! never arises. Errors quote what makes packets of 576 and 1,280 bytes, or of the port's MTU, and are limited for each
+//! port by a token bucket ([`ForwardOptions`]).
 //!
-//! An error leaves by the port that its packet came in by, to the MAC address that the frame came from, rather than by a
-//! route to the packet's source. That neighbour forwards for the source, or is the source. So an error needs no route and
-//! never waits for a neighbour, and it comes from an address of the port that it leaves by, as RFC 1812, section
+//! An error leaves by the port that its packet came in by, to the MAC address that the frame came from, rather than by
+//! a route to the packet's source. That neighbour forwards for the source, or is the source. So an error needs no route
+//! and never waits for a neighbour, and it comes from an address of the port that it leaves by, as RFC 1812, section
 //! 4.3.2.4, wants. The price: where paths are asymmetric, errors take another way to the source than other packets do.
 //! Its address is the first of the port that may be forwarded, else the first of any port. Without one, nothing is sent
 //! ([`Reason::IcmpNoAddress`]).

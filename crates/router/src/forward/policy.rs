@@ -21,8 +21,8 @@ pub enum Verdict {
     Drop,
     /// It is forwarded.
     Forward {
-        /// The number of the table that it is looked up in, of those that the stage has. A packet for a table that is not
-        /// there is dropped.
+        /// The number of the table that it is looked up in, of those that the stage has. A packet for a table that is
+        /// not there is dropped.
         table: u16,
         /// Its [`Packet::mark`] from here on, for the stages and ports behind; its fragments have it, too.
         mark: u16,
@@ -37,8 +37,9 @@ impl Verdict {
 /// Gives verdicts on packets: a classifier, or [`TableByPort`]. Each worker has one of its own.
 ///
 /// It sees everything that comes in, ARP and packets for this machine among it. No header was read yet:
-/// `Frame::parse(LinkType::Ethernet, packet.bytes())` of the crate `packet` reads them, and its `flow_key()` has the fields that
-/// rules ask for. A packet that waits for the MAC address of a neighbour is judged again each time it is tried.
+/// `Frame::parse(LinkType::Ethernet, packet.bytes())` of the crate `packet` reads them, and its `flow_key()` has the
+/// fields that rules ask for. A packet that waits for the MAC address of a neighbour is judged again each time it is
+/// tried.
 ///
 /// ```
 /// use std::time::Instant;
@@ -97,8 +98,8 @@ impl<P: Policy> Guide<P> {
         Self { policy, verdicts: Vec::new() }
     }
 
-    /// Takes all packets out of the burst. Those that are forwarded get their mark and are appended to those of their table,
-    /// by its number, in their order; others are counted by the forwarder, and dropped.
+    /// Takes all packets out of the burst. Those that are forwarded get their mark and are appended to those of their
+    /// table, by its number, in their order; others are counted by the forwarder, and dropped.
     pub(crate) fn sort<'p>(
         &mut self,
         forwarder: &mut Forwarder,

@@ -198,8 +198,8 @@ fn ip_len(frame: &Frame<'_>) -> Option<usize> {
     }
 }
 
-/// The IP packet of a frame whose header is sound, as a frame that ends with it: its fields are then the packet's, never
-/// those of padding.
+/// The IP packet of a frame whose header is sound, as a frame that ends with it: its fields are then the packet's,
+/// never those of padding.
 pub(super) fn sound<'a>(frame: &Frame<'a>) -> Option<(&'a [u8], Frame<'a>)> {
     let (at, len) = (frame.network_at()?, ip_len(frame)?);
     let ip = frame.bytes().get(at..)?.get(..len)?;

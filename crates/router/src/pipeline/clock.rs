@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The clock is asked once a burst, and between the stages of one burst of so many: an odd number, so that ports that take turns are
-/// timed alike.
+/// The clock is asked once a burst, and between the stages of one burst of so many: an odd number, so that ports that
+/// take turns are timed alike.
 const TIMED: u64 = 17;
 
 #[derive(Clone)]
@@ -41,8 +41,8 @@ impl Clock {
         self.is_timed.set(self.bursts.replace(self.bursts.get() + 1).is_multiple_of(TIMED));
     }
 
-    /// A stage that began at that time ends. Returns what is to be counted for it, so that the sum over all bursts is an estimate of
-    /// their time.
+    /// A stage that began at that time ends. Returns what is to be counted for it, so that the sum over all bursts is
+    /// an estimate of their time.
     #[inline]
     pub(super) fn stage(&self, began: u64) -> u64 {
         if self.is_timed.get() { TIMED * self.now().saturating_sub(began) } else { 0 }

@@ -1,7 +1,7 @@
 //! Assigns threads to cores.
 //!
-//! Cores that share an L3 cache are a group. Lookup threads have one group for themselves where there are several, so that
-//! nothing else evicts the tables (PlanB, section 3.7). The first core serves most interrupts and comes last.
+//! Cores that share an L3 cache are a group. Lookup threads have one group for themselves where there are several, so
+//! that nothing else evicts the tables (PlanB, section 3.7). The first core serves most interrupts and comes last.
 
 use std::fs;
 use std::path::Path;

@@ -180,8 +180,8 @@ pub struct StageCounts {
     pub bursts: u64,
     /// Number of packets.
     pub packets: u64,
-    /// The time for these bursts, without polling in vain. A thread with several stages times one burst in 17, from which this is
-    /// estimated.
+    /// The time for these bursts, without polling in vain. A thread with several stages times one burst in 17, from
+    /// which this is estimated.
     pub time: Duration,
 }
 
@@ -256,8 +256,8 @@ pub struct CounterValues {
     pub shared: u64,
     /// Packets that wait for neighbours.
     pub held: u64,
-    /// Nanoseconds from the beginning of receiving to having given to ports, each burst counted with its packets. A burst that was made of
-    /// several has the time of the oldest. As of at most 100 ms ago.
+    /// Nanoseconds from the beginning of receiving to having given to ports, each burst counted with its packets. A
+    /// burst that was made of several has the time of the oldest. As of at most 100 ms ago.
     pub latency: Histogram<u64>,
     /// What the lookup stages counted, one for each.
     pub reasons: Vec<Arc<Reasons>>,

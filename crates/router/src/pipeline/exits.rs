@@ -79,8 +79,8 @@ impl<'p, 'r> Exits<'p, 'r> {
         }
     }
 
-    /// Sends the whole burst by an exit, or drops and counts what it does not take. Says how many packets a half of this thread's own
-    /// got.
+    /// Sends the whole burst by an exit, or drops and counts what it does not take. Says how many packets a half of
+    /// this thread's own got.
     pub(super) fn put(&mut self, exit: usize, burst: &mut Vec<Packet<'p>>, stamp: u64) -> usize {
         match self.ways.get(exit) {
             Some(&ExitPath::Own(at)) => {

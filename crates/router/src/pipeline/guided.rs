@@ -7,11 +7,11 @@ use super::stage::{Seen, Stage, Views};
 use crate::forward::{Forwarder, Guide, Outcome, Policy, ReasonCounters};
 use crate::{Packet, Pool};
 
-/// Has a [`Policy`] judge each burst, and forwards what is left of it by the tables that the verdicts name. Without a policy
-/// [`Routing`](super::Routing) does the same with less.
+/// Has a [`Policy`] judge each burst, and forwards what is left of it by the tables that the verdicts name. Without a
+/// policy [`Routing`](super::Routing) does the same with less.
 ///
-/// The tables have the ports of one router: the same ones by the same numbers in the paths of all views. Packets that leave
-/// by a port keep their order if they were looked up in the same table.
+/// The tables have the ports of one router: the same ones by the same numbers in the paths of all views. Packets that
+/// leave by a port keep their order if they were looked up in the same table.
 pub struct Guided<V, P> {
     tables: Vec<(V, Seen)>,
     guide: Guide<P>,

@@ -63,8 +63,8 @@ impl<'p> Hold<'p> {
         None
     }
 
-    /// Takes all packets out, to be tried again, each neighbour's in their order. What is kept again afterwards has waited
-    /// since it came first; call [`Hold::forget`] then.
+    /// Takes all packets out, to be tried again, each neighbour's in their order. What is kept again afterwards has
+    /// waited since it came first; call [`Hold::forget`] then.
     pub(super) fn retry(&mut self, burst: &mut Vec<Packet<'p>>) {
         burst.extend(self.neighbours.values_mut().flat_map(|known| known.packets.drain(..)));
         self.count = 0;

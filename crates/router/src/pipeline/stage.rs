@@ -59,8 +59,8 @@ pub struct Routing<V> {
 pub(super) struct Seen(usize);
 
 impl Seen {
-    /// Whether the paths are others now. Others may come to be where these are: then a change is seen late, when packets are
-    /// tried again anyway.
+    /// Whether the paths are others now. Others may come to be where these are: then a change is seen late, when
+    /// packets are tried again anyway.
     pub(super) fn is_changed(&mut self, views: &mut impl Views) -> bool {
         let now = ptr::from_ref::<Paths>(views.view().egress).addr();
         std::mem::replace(&mut self.0, now) != now

@@ -1,5 +1,5 @@
-//! A thread of the pipeline. What it does follows from what it has: receiving halves, rings from receiving threads, a lookup
-//! stage, rings from lookup threads, transmitting halves.
+//! A thread of the pipeline. What it does follows from what it has: receiving halves, rings from receiving threads, a
+//! lookup stage, rings from lookup threads, transmitting halves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,8 @@ const BLIND_WAIT: u64 = 1_000_000;
 const RETRY: u64 = 100_000_000;
 
 impl<'p> Worker<'p, '_> {
-    /// Runs until nothing will ever come in again, or the pipeline is stopped; everything that was received is dealt with.
+    /// Runs until nothing will ever come in again, or the pipeline is stopped; everything that was received is dealt
+    /// with.
     pub(super) fn run(mut self) {
         self.exits.clock.now();
         let mut idle_since = None;
@@ -135,8 +136,8 @@ impl<'p> Worker<'p, '_> {
         moved
     }
 
-    /// A burst of each receiving half: to be looked up here, or by other threads. Short bursts are looked up together, since a lookup
-    /// takes less time in a larger batch; each port's packets keep their order.
+    /// A burst of each receiving half: to be looked up here, or by other threads. Short bursts are looked up together,
+    /// since a lookup takes less time in a larger batch; each port's packets keep their order.
     fn receive(&mut self) -> usize {
         let mut moved = 0;
         let mut burst = mem::take(&mut self.burst);
@@ -257,8 +258,8 @@ impl<'p> Worker<'p, '_> {
         }
     }
 
-    /// Tries packets again that wait for a neighbour, before newer ones of their flows are looked up, and gives up those
-    /// that have waited for too long.
+    /// Tries packets again that wait for a neighbour, before newer ones of their flows are looked up, and gives up
+    /// those that have waited for too long.
     fn try_again(&mut self) {
         let Some(lookup) = &mut self.lookup else { return };
         if lookup.hold.is_empty() {

@@ -226,7 +226,8 @@ pub(super) fn run(program: &OwnedFd, packet: &[u8], interface: u32, count: u32) 
     unsafe { bpf(PROG_TEST_RUN, &run).map(drop) }
 }
 
-/// Runs an XDP program once on a frame, without sending it: what it says becomes of the frame, and the frame as it leaves it.
+/// Runs an XDP program once on a frame, without sending it: what it says becomes of the frame, and the frame as it
+/// leaves it.
 pub(super) fn try_frame(program: &OwnedFd, frame: &[u8]) -> io::Result<(u32, Vec<u8>)> {
     let mut out = vec![0_u8; frame.len() + 256];
     let mut run = Run {
@@ -247,8 +248,8 @@ pub(super) fn try_frame(program: &OwnedFd, frame: &[u8]) -> io::Result<(u32, Vec
         batch: 0,
         padding: 0,
     };
-    // SAFETY: the kernel reads so many bytes of the frame, writes at most so many of `out`, and fields of the arguments, which
-    // nobody else has.
+    // SAFETY: the kernel reads so many bytes of the frame, writes at most so many of `out`, and fields of the
+    // arguments, which nobody else has.
     unsafe { bpf_mut(PROG_TEST_RUN, &mut run)? };
     out.truncate(run.data_out_len as usize);
     Ok((run.result, out))

@@ -1,15 +1,16 @@
-//! The way into the kernel for packets of ports that pass by it (AF_XDP): those of routes over an interface that is no port.
+//! The way into the kernel for packets of ports that pass by it (AF_XDP): those of routes over an interface that is no
+//! port.
 //!
 //! ```text
 //!   Outcome::host ──► an Ethernet header for the device ──► TAP device fibula0 ──► the kernel routes, filters, forwards
 //! ```
 //!
-//! The kernel sees them as received by the device. It forwards them by its own main table if forwarding is on, takes one from their
-//! TTL, and sends errors about them. The device has no address, and nothing that the kernel sends by it is read. It ends
-//! with the process, however that ends.
+//! The kernel sees them as received by the device. It forwards them by its own main table if forwarding is on, takes
+//! one from their TTL, and sends errors about them. The device has no address, and nothing that the kernel sends by it
+//! is read. It ends with the process, however that ends.
 //!
-//! There is no loop: the router has what the kernel sends by a port as little as what others send by it, and no route of the
-//! kernel leads to the device.
+//! There is no loop: the router has what the kernel sends by a port as little as what others send by it, and no route
+//! of the kernel leads to the device.
 
 use std::fs;
 use std::io;

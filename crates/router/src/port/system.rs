@@ -153,7 +153,8 @@ impl Interface {
         Ok(asked)
     }
 
-    /// Gives the interface the MAC address that it has, as one that was chosen: what sets devices up (udev) leaves such a one alone.
+    /// Gives the interface the MAC address that it has, as one that was chosen: what sets devices up (udev) leaves such
+    /// a one alone.
     pub fn keep_mac(&self) -> io::Result<()> {
         let mut asked = self.ask(libc::SIOCGIFHWADDR, |_| ())?;
         ioctl(&self.socket, libc::SIOCSIFHWADDR, &mut asked)

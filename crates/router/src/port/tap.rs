@@ -1,8 +1,8 @@
 //! TAP devices: an interface of this machine whose other end is the port.
 //!
-//! What the kernel sends by the interface comes in here, and what is sent here arrives in the kernel. The kernel's end has the
-//! device's MAC address, the router another one: the same with the last bit of its last byte flipped.
-//! The kernel completes checksums and cuts large packets before they come.
+//! What the kernel sends by the interface comes in here, and what is sent here arrives in the kernel. The kernel's end
+//! has the device's MAC address, the router another one: the same with the last bit of its last byte flipped. The
+//! kernel completes checksums and cuts large packets before they come.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -34,8 +34,8 @@ impl Default for TapOptions {
 /// Opens the device of that name, which is made if there is none, and sets it up.
 ///
 /// # Errors
-/// If the name is that of another interface, or of a TAP device with another number of queues that something has open, the system has
-/// no `/dev/net/tun`, the MTU is too large for the pool's slots, or a right is missing (CAP_NET_ADMIN).
+/// If the name is that of another interface, or of a TAP device with another number of queues that something has open,
+/// the system has no `/dev/net/tun`, the MTU is too large for the pool's slots, or a right is missing (CAP_NET_ADMIN).
 pub fn open<'p>(name: &str, pool: &'p Pool, options: &TapOptions) -> io::Result<Port<'p>> {
     let name_of_port = format!("tap:{name}");
     let mut flags = libc::IFF_TAP | libc::IFF_NO_PI;

@@ -1,4 +1,5 @@
-//! A router between DPDK's devices sends what the model of the RFCs sends: a real capture and generated frames, file to file.
+//! A router between DPDK's devices sends what the model of the RFCs sends: a real capture and generated frames, file to
+//! file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

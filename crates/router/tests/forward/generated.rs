@@ -65,8 +65,9 @@ fn bursts_of_all_kinds() {
     }
 }
 
-/// Bursts of several ports that are looked up together: plain packets of one family, in rows of each port, which may have a MAC address
-/// of its own. A row may end with a frame that was sent to another port's address, or one of the other family.
+/// Bursts of several ports that are looked up together: plain packets of one family, in rows of each port, which may
+/// have a MAC address of its own. A row may end with a frame that was sent to another port's address, or one of the
+/// other family.
 #[test]
 fn rows_of_several_ports() {
     let pool = Pool::new(4096, SLOT);

@@ -227,8 +227,8 @@ impl<'p> Bench<'p> {
         assert!(self.burst.is_empty());
     }
 
-    /// Forwards the frames as one burst, and checks all that becomes of them: which frames leave, in which order, what is
-    /// for the host or waits, unchanged, what is counted, and that no slot is lost.
+    /// Forwards the frames as one burst, and checks all that becomes of them: which frames leave, in which order, what
+    /// is for the host or waits, unchanged, what is counted, and that no slot is lost.
     pub fn check(&mut self, frames: &[(u16, &[u8])]) -> Vec<Answer> {
         self.forward(frames);
         let answers: Vec<Answer> = frames

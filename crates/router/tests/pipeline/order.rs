@@ -60,7 +60,8 @@ fn flows_keep_their_order_in_every_shape() {
     }
 }
 
-/// Bursts of ports are looked up together, up to 128 packets, and none is larger than the burst of a port if that is more.
+/// Bursts of ports are looked up together, up to 128 packets, and none is larger than the burst of a port if that is
+/// more.
 #[test]
 fn short_bursts_are_looked_up_together() {
     /// Keeps the ports of the packets of each burst.

@@ -40,7 +40,8 @@ fn a_link_that_goes_down_and_up() {
     assert_eq!(events, ["link fails: network down", "link works", "link 0 is over"]);
 }
 
-/// Takes two packets of each burst, and two more after it was flushed; bursts whose packets are numbered from 6 to 11 fail.
+/// Takes two packets of each burst, and two more after it was flushed; bursts whose packets are numbered from 6 to 11
+/// fail.
 struct Narrow(Record);
 
 impl<'p> Transmit<'p> for Narrow {

@@ -1,4 +1,5 @@
-//! Whole frames: what the programs send is what the plain router of the tests sends; what they do not send they leave as it is.
+//! Whole frames: what the programs send is what the plain router of the tests sends; what they do not send they leave
+//! as it is.
 
 use fibula_router::egress::{Egress, Group};
 use fibula_router::forward::Side;
@@ -23,7 +24,8 @@ struct Bench {
 impl Bench {
     fn new(with_default: bool, is_partial: bool) -> Option<Self> {
         let mut world = World::new(with_default);
-        // The kernel's interfaces have a MAC address and an MTU that packets fit through; tags are written by user space.
+        // The kernel's interfaces have a MAC address and an MTU that packets fit through; tags are written by user
+        // space.
         let told: Egress = world.paths.told().clone();
         world.paths = Paths::new(told);
         let ports = world.paths.told().ports.len();

@@ -17,8 +17,9 @@ use crate::forward::world::mac;
 /// How many generations there are, each with a table and ways out of its own.
 const GENERATIONS: u8 = 6;
 
-/// A table of more or fewer routes by which all packets go to one hop, whose group is another number in each generation. The
-/// group means the generation's own neighbour in its own ways out, and a wrong one in those of all others.
+/// A table of more or fewer routes by which all packets go to one hop, whose group is another number in each
+/// generation. The group means the generation's own neighbour in its own ways out, and a wrong one in those of all
+/// others.
 struct Made {
     v4: fibula_engines::BoxedEngine<u32>,
     v6: fibula_engines::BoxedEngine<u128>,

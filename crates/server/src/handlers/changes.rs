@@ -67,8 +67,8 @@ impl Which {
         })
     }
 
-    /// Changes of the prefix and, unless it alone is asked for, of longer ones. The origin of a route that is gone is that of
-    /// its last path.
+    /// Changes of the prefix and, unless it alone is asked for, of longer ones. The origin of a route that is gone is
+    /// that of its last path.
     fn takes(&self, change: &Changed) -> bool {
         let covers = |prefix: AnyPrefix| match (prefix, change.prefix) {
             _ if self.is_exact => prefix == change.prefix,

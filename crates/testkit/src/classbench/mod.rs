@@ -1,9 +1,10 @@
 //! Sets of filters as those of ClassBench (Taylor and Turner, INFOCOM 2005), packets for them, and their oracle.
 //!
-//! ClassBench describes a real set by its statistics and makes sets of any size from them. So does this module. The tables of
-//! ACL are those of ClassBench's published parameter file `acl1`; those of FW and IPC follow what the paper says about such sets, not
-//! its files (`seeds.rs`). They are shares of protocols, of pairs of port classes, of prefix lengths for each pair, and how
-//! often addresses branch at each bit. Duplicates are left out, as ClassBench's filters are distinct.
+//! ClassBench describes a real set by its statistics and makes sets of any size from them. So does this module. The
+//! tables of ACL are those of ClassBench's published parameter file `acl1`; those of FW and IPC follow what the paper
+//! says about such sets, not its files (`seeds.rs`). They are shares of protocols, of pairs of port classes, of prefix
+//! lengths for each pair, and how often addresses branch at each bit. Duplicates are left out, as ClassBench's filters
+//! are distinct.
 //!
 //! ```
 //! use fibula_testkit::classbench::{RuleSetKind, filters, first, probes};
@@ -153,8 +154,8 @@ fn pick<T: Copy>(rng: &mut Rng, weighted: &[(u32, T)]) -> T {
     unreachable!("the number is below the sum of the weights")
 }
 
-/// Walks down the tree of the set's addresses. A node's place decides, with the seed, whether it has one child or two, and
-/// which is the heavier one.
+/// Walks down the tree of the set's addresses. A node's place decides, with the seed, whether it has one child or two,
+/// and which is the heavier one.
 fn prefix(rng: &mut Rng, seed: u64, branches: &[u8; 32], len: u8) -> Prefix<u32> {
     let mut bits = 0u32;
     for (level, &percent) in branches.iter().enumerate().take(len.into()) {

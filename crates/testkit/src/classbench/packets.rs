@@ -5,8 +5,8 @@ use fibula_core::Prefix;
 use super::{Filter, Packet};
 use crate::Rng;
 
-/// The packets on the boundaries of a filter: each end of each field, the values before and behind it, while the other fields
-/// lie inside; and all fields at their first, and at their last values.
+/// The packets on the boundaries of a filter: each end of each field, the values before and behind it, while the other
+/// fields lie inside; and all fields at their first, and at their last values.
 pub fn probes(filter: &Filter) -> Vec<Packet> {
     let (low, high) = (corner(filter, true), corner(filter, false));
     let mut packets = vec![low, high];

@@ -1,8 +1,8 @@
 //! Measures engines: keys of a kind of traffic, the oracle's answers to them, timed loops on
 //! pinned threads. `fibula bench` and the papers' experiments use it.
 //!
-//! An engine's answers are checked before it is timed ([`differences`]), and the checksum of every timed run is compared
-//! once more ([`fold`]).
+//! An engine's answers are checked before it is timed ([`differences`]), and the checksum of every timed run is
+//! compared once more ([`fold`]).
 //!
 //! ```
 //! use fibula_core::Routes;

@@ -144,8 +144,8 @@ impl Csv {
         })
     }
 
-    /// Detects the address columns: those in which at least half of the non-empty cells in the first rows are addresses.
-    /// `None` if more input is needed.
+    /// Detects the address columns: those in which at least half of the non-empty cells in the first rows are
+    /// addresses. `None` if more input is needed.
     fn address_columns(&self, data: &[u8], end: bool) -> Option<Vec<usize>> {
         // For each column, the number of non-empty cells and of addresses.
         let mut seen: Vec<(u32, u32)> = Vec::new();
@@ -181,8 +181,8 @@ impl Csv {
         Some((0..seen.len()).filter(holds).collect())
     }
 
-    /// Detects the delimiter: the first one that splits the first record into fields with all chosen columns; otherwise the
-    /// first one that splits it at all. `None` if there is none, or if the record is not complete.
+    /// Detects the delimiter: the first one that splits the first record into fields with all chosen columns; otherwise
+    /// the first one that splits it at all. `None` if there is none, or if the record is not complete.
     fn delimiter(&self, data: &[u8], end: bool) -> Option<u8> {
         let mut found = None;
         for delimiter in *b",;\t|" {

@@ -1,7 +1,7 @@
 //! The fast path for records with regular quotes: delimiters and line ends are found sixty-four bytes at a time.
 //!
-//! If each field with quotes begins and ends with one, quotes open and close in turn. A byte is then inside quotes if the
-//! number of quotes up to it is odd.
+//! If each field with quotes begins and ends with one, quotes open and close in turn. A byte is then inside quotes if
+//! the number of quotes up to it is odd.
 //!
 //! ```text
 //!   1,"a, ""b""",c      a record
@@ -147,8 +147,8 @@ impl<'d> Plain<'d> {
         }
     }
 
-    /// Finds the record that begins at `start`, where the last one ended. Stores the ranges of `fields` (ascending, each
-    /// with its slot) in `found`, relative to the data. The ranges of missing fields are not changed.
+    /// Finds the record that begins at `start`, where the last one ended. Stores the ranges of `fields` (ascending,
+    /// each with its slot) in `found`, relative to the data. The ranges of missing fields are not changed.
     #[inline(always)]
     pub(super) fn locate(
         &mut self,

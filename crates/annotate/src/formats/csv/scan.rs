@@ -108,8 +108,8 @@ fn closing_quote(data: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// The end of the last complete record in `data`, which begins with a record; 0 if none is complete. A line without quotes
-/// is a record, so only lines with quotes are parsed.
+/// The end of the last complete record in `data`, which begins with a record; 0 if none is complete. A line without
+/// quotes is a record, so only lines with quotes are parsed.
 pub(crate) fn cut(data: &[u8], dialect: Dialect) -> usize {
     let mut at = 0;
     if let Some(quote) = dialect.quote {
@@ -160,7 +160,8 @@ pub(crate) fn text(field: &[u8], quote: Option<u8>) -> String {
     }
 }
 
-/// Appends a value as a field, quoted if necessary. In a dialect without quotes, delimiters and line ends become blanks.
+/// Appends a value as a field, quoted if necessary. In a dialect without quotes, delimiters and line ends become
+/// blanks.
 pub(crate) fn write_field(value: &[u8], dialect: Dialect, out: &mut Vec<u8>) {
     let Dialect { delimiter, quote } = dialect;
     let breaks = |b: u8| b == delimiter || b == b'\n' || b == b'\r';

@@ -1,8 +1,8 @@
 //! The fast path for objects of printable ASCII without escapes, as on most lines.
 //!
 //! In such text a string ends at the next quote, so strings are skipped by the positions of quotes, which are found
-//! sixty-four bytes at a time. Everything else is checked as `serde_json` does. Text that is not plain, or invalid, is left
-//! to `serde_json`.
+//! sixty-four bytes at a time. Everything else is checked as `serde_json` does. Text that is not plain, or invalid, is
+//! left to `serde_json`.
 
 use fibula_simd::{byte_marks, parse_v4_at, unprintable_marks};
 
@@ -13,8 +13,8 @@ use crate::address::Address;
 /// The maximum depth of nested objects and arrays.
 const MAX_DEPTH: u32 = 32;
 
-/// Like [`find`](super::find::find), if the text is plain and one object; otherwise `None`. `found` has an entry for each
-/// column. The shape may learn the text between the values.
+/// Like [`find`](super::find::find), if the text is plain and one object; otherwise `None`. `found` has an entry for
+/// each column. The shape may learn the text between the values.
 #[inline]
 pub(super) fn find(
     text: &[u8],
@@ -148,7 +148,8 @@ impl<'t> Plain<'t> {
         Some(string)
     }
 
-    /// Reads the members of an object after its brace. `member` gets each key and must read the value, which comes next.
+    /// Reads the members of an object after its brace. `member` gets each key and must read the value, which comes
+    /// next.
     #[inline(always)]
     fn object(
         &mut self,

@@ -74,8 +74,8 @@ impl Member {
 }
 
 impl LineTemplate {
-    /// Finds the columns of the object `data[..len]`, if it matches the learned line; otherwise returns `false`. Bytes after the
-    /// object may be read, but do not affect the result. `found` must have been cleared.
+    /// Finds the columns of the object `data[..len]`, if it matches the learned line; otherwise returns `false`. Bytes
+    /// after the object may be read, but do not affect the result. `found` must have been cleared.
     #[inline]
     pub(super) fn find(&mut self, data: &[u8], len: usize, found: &mut [Found]) -> bool {
         let is_like = !self.members.is_empty() && self.mark(data, len) && {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// All prefixes of up to 6 bits come and go in an order that looks random: each value's prefixes are those that are there,
-/// the bits show it, and one less does not.
+/// All prefixes of up to 6 bits come and go in an order that looks random: each value's prefixes are those that are
+/// there, the bits show it, and one less does not.
 #[test]
 fn walks_find_what_is_there() {
     let mut trie = Trie::<u64>::new(64, false);

@@ -124,8 +124,8 @@ impl Link {
         self.protocol.deadline().into_iter().chain(self.attempt).min()
     }
 
-    /// Somebody has connected: whether the protocol takes the connection in place of the one that is there. If it does not,
-    /// it may have something to say on that one.
+    /// Somebody has connected: whether the protocol takes the connection in place of the one that is there. If it does
+    /// not, it may have something to say on that one.
     pub(in crate::net) fn admit(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionRefusal> {
         let admitted = self.protocol.admit(cx.now, self.out.bytes());
         match &self.line {

@@ -1,13 +1,13 @@
 //! Packet sockets (AF_PACKET): any Ethernet interface, no special driver.
 //!
 //! The kernel sees each received packet, too ([`Port::is_shared`]): it answers what is for the machine itself, and must
-//! not forward (`net.ipv4.ip_forward=0`, `net.ipv6.conf.all.forwarding=0`), or packets are sent twice. Only frames for the
-//! interface's own MAC address come; frames that the machine sends itself do not.
+//! not forward (`net.ipv4.ip_forward=0`, `net.ipv6.conf.all.forwarding=0`), or packets are sent twice. Only frames for
+//! the interface's own MAC address come; frames that the machine sends itself do not.
 //!
 //! A queue has a socket for each direction. Packets are read straight into their slots, many a system call
-//! (`recvmmsg`, `sendmmsg`); a mapped ring (TPACKET) would copy each of them once more. With each packet the kernel tells what a
-//! device would have done for it, which is done here: the VLAN tag goes back in its place, a checksum that was left
-//! to the device is completed, and what the kernel merged (GRO), or a neighbour on a virtual link never cut
+//! (`recvmmsg`, `sendmmsg`); a mapped ring (TPACKET) would copy each of them once more. With each packet the kernel
+//! tells what a device would have done for it, which is done here: the VLAN tag goes back in its place, a checksum that
+//! was left to the device is completed, and what the kernel merged (GRO), or a neighbour on a virtual link never cut
 //! (TSO), is cut into packets of the size that they had.
 
 mod receive;
@@ -46,8 +46,8 @@ impl Default for AfPacketOptions {
 /// Opens the interface in the network namespace that the thread is in.
 ///
 /// # Errors
-/// If there is no such interface, it is not an Ethernet interface, its MTU is too large for the pool's slots, or the right to do
-/// so is missing (CAP_NET_RAW).
+/// If there is no such interface, it is not an Ethernet interface, its MTU is too large for the pool's slots, or the
+/// right to do so is missing (CAP_NET_RAW).
 pub fn open<'p>(name: &str, pool: &'p Pool, options: &AfPacketOptions) -> io::Result<Port<'p>> {
     let interface = Arc::new(Interface::find("afpacket", name)?);
     interface.check_room(pool.slot_len() - HEADROOM)?;

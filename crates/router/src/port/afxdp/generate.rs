@@ -10,8 +10,8 @@ use super::asm::{Call, Code, If, Reg, Size};
 use crate::port::bpf;
 use crate::port::system::explain;
 
-/// Sends copies of an IPv4 packet by an interface, to random addresses of 198.18.0.0/16. The interface must be able to send frames of
-/// XDP programs; one of a veth pair can if an XDP program is on the other one.
+/// Sends copies of an IPv4 packet by an interface, to random addresses of 198.18.0.0/16. The interface must be able to
+/// send frames of XDP programs; one of a veth pair can if an XDP program is on the other one.
 pub struct Generator {
     interface: Interface,
     program: OwnedFd,
@@ -56,8 +56,8 @@ impl Generator {
 }
 
 /// The kernel uses the memory of packets again, as receivers left them: the link header and the IPv4 header are
-/// written each time. The lower half of the source is the complement of the destination's, so that the header's checksum is
-/// the same for all of them.
+/// written each time. The lower half of the source is the complement of the destination's, so that the header's
+/// checksum is the same for all of them.
 fn instructions(frame: &[u8]) -> Vec<u64> {
     use Reg::{R0, R1, R2, R6, R7, R8};
     use Size::{Half, Word};

@@ -1,4 +1,5 @@
-//! Packets for this machine, given to the kernel as if they came in by an interface: for ports that take everything from it.
+//! Packets for this machine, given to the kernel as if they came in by an interface: for ports that take everything
+//! from it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,9 +17,9 @@ const PASS: i32 = 2;
 /// Of an Ethernet header: the kernel takes nothing shorter.
 const SHORTEST: usize = 14;
 
-/// A queue whose transmitting half gives packets to the kernel as received by that interface, a system call each, and whose receiving half has
-/// none: what the kernel sends leaves by the interface. An XDP program must be attached to the interface. See
-/// [`Attached::host`](crate::pipeline::Attached::host).
+/// A queue whose transmitting half gives packets to the kernel as received by that interface, a system call each, and
+/// whose receiving half has none: what the kernel sends leaves by the interface. An XDP program must be attached to the
+/// interface. See [`Attached::host`](crate::pipeline::Attached::host).
 ///
 /// # Errors
 /// If there is no such interface, the kernel is older than 5.18, or a right is missing (CAP_NET_ADMIN and CAP_BPF).

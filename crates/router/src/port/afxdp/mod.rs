@@ -7,15 +7,16 @@
 //!                                                          completion ring ──► slots that were sent
 //! ```
 //!
-//! The pool's area is the sockets' memory (UMEM): a received packet lies in its slot when it is seen. Each queue of the interface
-//! has a socket. The program hands over unicast IPv4 and IPv6 packets to the interface's MAC address, with or without a
-//! VLAN tag, unless the destination is an address of this machine ([`AfXdp::set_local`]); ARP, neighbour discovery, multicast and
-//! what is for the machine stay with the kernel. It is attached as long as the port or its handle lives, and no longer than
-//! the process.
+//! The pool's area is the sockets' memory (UMEM): a received packet lies in its slot when it is seen. Each queue of the
+//! interface has a socket. The program hands over unicast IPv4 and IPv6 packets to the interface's MAC address, with or
+//! without a VLAN tag, unless the destination is an address of this machine ([`AfXdp::set_local`]); ARP, neighbour
+//! discovery, multicast and what is for the machine stay with the kernel. It is attached as long as the port or its
+//! handle lives, and no longer than the process.
 //!
 //! What the program cannot see: a VLAN tag that the device has taken off (`ethtool -K IF rxvlan off`; on a veth pair
-//! `ethtool -K PEER txvlan off`). In generic mode, packets that are longer than a slot are lost: large packets of a TCP sender at
-//! the other end of a veth pair (`ethtool -K PEER tso off gso off`), or that were merged (`ethtool -K IF gro off`).
+//! `ethtool -K PEER txvlan off`). In generic mode, packets that are longer than a slot are lost: large packets of a TCP
+//! sender at the other end of a veth pair (`ethtool -K PEER tso off gso off`), or that were merged
+//! (`ethtool -K IF gro off`).
 
 mod asm;
 mod generate;
@@ -74,8 +75,9 @@ pub struct AfXdpOptions {
     pub mode: Mode,
     /// The way received packets get into the pool.
     pub copying: Copying,
-    /// Entries of each of a queue's four rings, a power of two. The fill ring's slots are taken from the pool at once. Without it
-    /// 8,192 of a virtual interface and 2,048 of others, or as many that the fill rings of all ports have half of the pool's slots.
+    /// Entries of each of a queue's four rings, a power of two. The fill ring's slots are taken from the pool at once.
+    /// Without it 8,192 of a virtual interface and 2,048 of others, or as many that the fill rings of all ports have
+    /// half of the pool's slots.
     pub ring: Option<u32>,
     /// Ports of this kind that share the pool.
     pub ports: u32,
@@ -130,9 +132,9 @@ impl AfXdp {
 /// Opens all queues of the interface in the network namespace that the thread is in.
 ///
 /// # Errors
-/// If there is no such interface, its MTU is too large for the pool's slots, these are not of 2048 or 4096 bytes, the driver cannot
-/// do what the options ask for, another XDP program is attached, or a right is missing (CAP_NET_ADMIN, CAP_NET_RAW and
-/// CAP_BPF). What the kernel's verifier says is in the error.
+/// If there is no such interface, its MTU is too large for the pool's slots, these are not of 2048 or 4096 bytes, the
+/// driver cannot do what the options ask for, another XDP program is attached, or a right is missing (CAP_NET_ADMIN,
+/// CAP_NET_RAW and CAP_BPF). What the kernel's verifier says is in the error.
 pub fn open<'p>(
     name: &str,
     pool: &'p Pool,
@@ -141,8 +143,8 @@ pub fn open<'p>(
     open_as(Interface::find("afxdp", name)?, pool, options, None)
 }
 
-/// As [`open`], as the router's port of that number, with a fast path: packets that it can forward by itself never come to
-/// the sockets.
+/// As [`open`], as the router's port of that number, with a fast path: packets that it can forward by itself never come
+/// to the sockets.
 ///
 /// # Errors
 /// As [`open`].
@@ -235,8 +237,8 @@ fn check(interface: &Interface, pool: &Pool, options: &AfXdpOptions) -> io::Resu
     interface.check_room(pool.slot_len() - HEADROOM)
 }
 
-/// Entries of a ring if no number is wanted. A kernel thread that receives for a virtual interface may have the core for some milliseconds before
-/// the router has it again: what arrives meanwhile has to fit.
+/// Entries of a ring if no number is wanted. A kernel thread that receives for a virtual interface may have the core
+/// for some milliseconds before the router has it again: what arrives meanwhile has to fit.
 fn ring_size(is_virtual: bool, slots: usize, queues: u32) -> u32 {
     let most: u32 = if is_virtual { 8192 } else { 2048 };
     let share = slots / 2 / queues.max(1) as usize;

@@ -31,8 +31,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Loads it for an interface with that MAC address and so many queues; with the fast path, its program, which does the
-    /// same with what it does not forward.
+    /// Loads it for an interface with that MAC address and so many queues; with the fast path, its program, which does
+    /// the same with what it does not forward.
     pub fn load(
         mac: [u8; 6],
         queues: u32,

@@ -13,8 +13,8 @@ pub const ARGUMENTS: &str = "--no-huge --no-shconf -m 64";
 /// How the environment's start went: once in a process.
 static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// Starts DPDK's environment with these arguments, separated by spaces, for devices of these names. Cards on the PCI bus that are not named
-/// are left alone. Telemetry is switched off, and no threads are made for other cores.
+/// Starts DPDK's environment with these arguments, separated by spaces, for devices of these names. Cards on the PCI
+/// bus that are not named are left alone. Telemetry is switched off, and no threads are made for other cores.
 ///
 /// # Errors
 /// If DPDK refuses the arguments, or the environment is started already.

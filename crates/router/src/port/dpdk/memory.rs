@@ -50,8 +50,8 @@ impl Mempool {
         let mut error = 0;
         let (slots, stride) = (pool.slots() as u32, pool.stride() as u32);
         environment::forget_said();
-        // SAFETY: the area has so many slots of so many bytes, of which no packet reaches the front; the owner's context
-        // is a pool that outlives all ports that have the mempool.
+        // SAFETY: the area has so many slots of so many bytes, of which no packet reaches the front; the owner's
+        // context is a pool that outlives all ports that have the mempool.
         let made = unsafe {
             fibula_dpdk::fib_pool_new(area.as_ptr().cast(), slots, stride, &owner, &mut error)
         };

@@ -7,12 +7,14 @@
 //!      └── takes empty slots from the pool, and gives them back: the pool is its mempool ──────┘
 //! ```
 //!
-//! Nothing is copied. Each slot of the pool has an `rte_mbuf` in front of it, and the mempool that drivers use takes slots
-//! from the pool and gives them back to it: a slot has one owner, as with every port, and packets come by any port and leave by any
-//! other. So a pool for such ports is made [with room in front](crate::Pool::with_front) of [`FRONT`] bytes.
+//! Nothing is copied. Each slot of the pool has an `rte_mbuf` in front of it, and the mempool that drivers use takes
+//! slots from the pool and gives them back to it: a slot has one owner, as with every port, and packets come by any
+//! port and leave by any other. So a pool for such ports is made [with room in front](crate::Pool::with_front) of
+//! [`FRONT`] bytes.
 //!
-//! DPDK's environment (EAL) is started once in a process: by [`start`], or with [`ARGUMENTS`] by the first port. It keeps no files,
-//! so several processes run beside each other, and its own memory need not be huge pages: packets lie in the pool.
+//! DPDK's environment (EAL) is started once in a process: by [`start`], or with [`ARGUMENTS`] by the first port. It
+//! keeps no files, so several processes run beside each other, and its own memory need not be huge pages: packets lie
+//! in the pool.
 //!
 //! Ports are polled. An idle thread sleeps for 50 microseconds at a time.
 
@@ -63,13 +65,14 @@ impl Default for DpdkOptions {
 /// Devices are made and removed one at a time: DPDK's lists of them have no lock.
 static DEVICES: Mutex<()> = Mutex::new(());
 
-/// Opens the device of these arguments: `net_null0`, `net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap`, `net_af_xdp0,iface=eth1`, the address of a
-/// card on the PCI bus. The part before the first comma is its name; a process has it open once. A device on an interface of
-/// the system has the interface's index, MAC address and MTU. One without any has the MAC address 0.
+/// Opens the device of these arguments: `net_null0`, `net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap`,
+/// `net_af_xdp0,iface=eth1`, the address of a card on the PCI bus. The part before the first comma is its name; a
+/// process has it open once. A device on an interface of the system has the interface's index, MAC address and MTU. One
+/// without any has the MAC address 0.
 ///
 /// # Errors
-/// If the environment cannot be started, DPDK has no such device or driver or refuses its arguments, the pool has no room in front of its slots, or
-/// slots that are too short for the MTU. What DPDK says is in the error.
+/// If the environment cannot be started, DPDK has no such device or driver or refuses its arguments, the pool has no
+/// room in front of its slots, or slots that are too short for the MTU. What DPDK says is in the error.
 pub fn open<'p>(devargs: &str, pool: &'p Pool, options: &DpdkOptions) -> io::Result<Port<'p>> {
     let device = devargs.split(',').next().unwrap_or_default();
     let name = format!("dpdk:{device}");
@@ -139,8 +142,8 @@ impl Device {
         let mut step = ptr::null();
         let _one = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
         environment::forget_said();
-        // SAFETY: the environment is started; the text ends with a zero, the other pointers are to values of this function, and
-        // the mempool lives until the device is closed.
+        // SAFETY: the environment is started; the text ends with a zero, the other pointers are to values of this
+        // function, and the mempool lives until the device is closed.
         let done = unsafe {
             fibula_dpdk::fib_port_open(
                 text.as_ptr(),

@@ -117,9 +117,9 @@ impl<'p> Receive<'p> for DpdkReceive<'p> {
         let (before, most) = (burst.len(), most.min(BURST));
         burst.reserve(most);
         let (mempool, port) = (half.device.mempool.as_ptr(), half.device.port.id);
-        // SAFETY: the device is open, this half alone receives by the queue, and there is room for so many packets. Those that are
-        // written lie in slots that the driver took from the pool and has given to us, and end within them; `Pool` compares the
-        // layouts.
+        // SAFETY: the device is open, this half alone receives by the queue, and there is room for so many packets.
+        // Those that are written lie in slots that the driver took from the pool and has given to us, and end within
+        // them; `Pool` compares the layouts.
         let count = unsafe {
             let to = burst.as_mut_ptr().add(before).cast();
             let count =
@@ -175,8 +175,8 @@ impl<'p> Transmit<'p> for DpdkTransmit<'p> {
         let mut taken = 0;
         while taken < burst.len() {
             let part = &burst[taken..burst.len().min(taken + BURST)];
-            // SAFETY: the device is open, this half alone sends by the queue, and we own the packets, which we forget below as far as
-            // the driver has them now; `Pool` compares the layouts.
+            // SAFETY: the device is open, this half alone sends by the queue, and we own the packets, which we forget
+            // below as far as the driver has them now; `Pool` compares the layouts.
             let count = unsafe {
                 let (packets, count) = (part.as_ptr().cast(), part.len() as u16);
                 fibula_dpdk::fib_transmit(mempool, port, half.queue, packets, count)

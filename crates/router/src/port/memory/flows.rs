@@ -13,8 +13,8 @@ enum FrameTemplates {
     Udp(Udp),
 }
 
-/// One frame and what tells a flow's frames from it. A flow takes 8 bytes (IPv4) or 20, so that flows displace little of what the
-/// router has in the caches.
+/// One frame and what tells a flow's frames from it. A flow takes 8 bytes (IPv4) or 20, so that flows displace little
+/// of what the router has in the caches.
 struct Udp {
     template: Box<[u8]>,
     /// Where the destination address is, and its length: 4 or 16.
@@ -100,8 +100,8 @@ impl Flows {
         }
     }
 
-    /// Fetches into the cache what differs in the next frames. A router that looks up random addresses between bursts hides from the
-    /// processor that flows are read one after the other.
+    /// Fetches into the cache what differs in the next frames. A router that looks up random addresses between bursts
+    /// hides from the processor that flows are read one after the other.
     #[inline]
     pub(super) fn prefetch(&self, at: usize, count: usize) {
         if let FrameTemplates::Udp(udp) = &self.0 {

@@ -7,7 +7,8 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Why {
-    /// No IPv4 or IPv6 packet right behind the link header, or not to the port's MAC address: ARP, VLAN tags, multicast.
+    /// No IPv4 or IPv6 packet right behind the link header, or not to the port's MAC address: ARP, VLAN tags,
+    /// multicast.
     Frame,
     /// The IP header is damaged, has options, TTL or hop limit 0 or 1, or addresses that are not forwarded.
     Header,
@@ -17,7 +18,8 @@ pub enum Why {
     NoTable,
     /// No route covers the destination.
     NoRoute,
-    /// The route has no way out that is ready: the MAC address is not known, it leads to a port of another kind, or nowhere.
+    /// The route has no way out that is ready: the MAC address is not known, it leads to a port of another kind, or
+    /// nowhere.
     NoExit,
     /// It is longer than the egress port's MTU.
     TooBig,

@@ -52,8 +52,8 @@ impl Exit {
     }
 }
 
-/// The ways out of the table's groups. Packets that leave by a port which no program sends to are passed on; so are all that
-/// do not leave as they are.
+/// The ways out of the table's groups. Packets that leave by a port which no program sends to are passed on; so are all
+/// that do not leave as they are.
 pub(super) fn parts(told: &Egress, is_fast: &[bool], seed: u64) -> Parts<'static> {
     let fast = |port: u16| {
         let own = told.ports.get(usize::from(port))?;
@@ -113,8 +113,8 @@ pub(super) fn parts(told: &Egress, is_fast: &[bool], seed: u64) -> Parts<'static
     parts
 }
 
-/// Neighbours by port and address: an open hash table, whose buckets are lines of two. One that finds no room within the
-/// probes is left out, and its packets are passed on.
+/// Neighbours by port and address: an open hash table, whose buckets are lines of two. One that finds no room within
+/// the probes is left out, and its packets are passed on.
 struct Neighbours {
     bytes: Vec<u8>,
     lines: usize,

@@ -1,5 +1,6 @@
-//! Which interfaces take packets that XDP programs redirect to them. The kernel drops packets to one that does not, and says so in
-//! no counter of the interface; so it is asked before, by generic netlink (family `netdev`, since Linux 6.3).
+//! Which interfaces take packets that XDP programs redirect to them. The kernel drops packets to one that does not, and
+//! says so in no counter of the interface; so it is asked before, by generic netlink (family `netdev`, since Linux
+//! 6.3).
 
 use std::io;
 use std::os::fd::OwnedFd;

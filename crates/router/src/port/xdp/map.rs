@@ -99,8 +99,8 @@ impl Map {
     }
 }
 
-/// The values of an array, one behind the other. Programs may read them at any time: who writes sees to it that they do not,
-/// or that each word by itself is as good as the one before.
+/// The values of an array, one behind the other. Programs may read them at any time: who writes sees to it that they do
+/// not, or that each word by itself is as good as the one before.
 pub(super) struct Mapped {
     base: NonNull<u8>,
     len: usize,

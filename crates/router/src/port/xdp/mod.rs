@@ -1,5 +1,6 @@
-//! The fast path of an AF_XDP port: programs in the kernel that look packets up in the router's own tables, rewrite them and
-//! redirect them to the egress interface. Packets that are not ordinary are passed on to the XDP socket, or to the kernel.
+//! The fast path of an AF_XDP port: programs in the kernel that look packets up in the router's own tables, rewrite
+//! them and redirect them to the egress interface. Packets that are not ordinary are passed on to the XDP socket, or to
+//! the kernel.
 //!
 //! ```text
 //!   interface ──► program ──► plain? ──► group of the destination ──► way out ──► interface of another port
@@ -8,11 +9,11 @@
 //!                    └──► XDP socket (`afxdp`), kernel
 //! ```
 //!
-//! The programs are C (`bpf/`), compiled by clang when the router is built. The tables are those of the engines, byte by
-//! byte, in arrays of the kernel (arenas), followed by the groups of the hops. There are two arenas for
-//! each family and two for egress paths. One is current, the other is written; then one word is changed to make it current. A packet reads that word
-//! once, and the arenas that it names are not written again before no program uses them. So a packet is forwarded
-//! by one state of the router, even if the state changes meanwhile.
+//! The programs are C (`bpf/`), compiled by clang when the router is built. The tables are those of the engines, byte
+//! by byte, in arrays of the kernel (arenas), followed by the groups of the hops. There are two arenas for each family
+//! and two for egress paths. One is current, the other is written; then one word is changed to make it current. A
+//! packet reads that word once, and the arenas that it names are not written again before no program uses them. So a
+//! packet is forwarded by one state of the router, even if the state changes meanwhile.
 //!
 //! The kernel has programs for two engines: `runmap` and `wideleaf`, the defaults of `auto`. Packets
 //! of a family with another engine are passed on.
@@ -204,8 +205,8 @@ impl FastPath {
         Ok(())
     }
 
-    /// Asks the kernel which ports' interfaces take packets of programs. Those for which that is otherwise now than before, by
-    /// number, with whether they do.
+    /// Asks the kernel which ports' interfaces take packets of programs. Those for which that is otherwise now than
+    /// before, by number, with whether they do.
     pub fn ask_ports(&self) -> Vec<(u16, bool)> {
         let Some(features) = &self.features else { return Vec::new() };
         let mut tables = lock(&self.tables);
@@ -249,8 +250,8 @@ impl FastPath {
         }
     }
 
-    /// Writes what is new of a view into the kernel, then makes it current at once. Whether anything was. Returns when what was current
-    /// before is used no more.
+    /// Writes what is new of a view into the kernel, then makes it current at once. Whether anything was. Returns when
+    /// what was current before is used no more.
     ///
     /// # Errors
     /// If the system refuses. What was current stays so.
@@ -314,8 +315,8 @@ impl FastPath {
         Ok(())
     }
 
-    /// Waits until no program uses the arenas of these pairs that are not current: the kernel does when a map of maps changes, if
-    /// only to what it is.
+    /// Waits until no program uses the arenas of these pairs that are not current: the kernel does when a map of maps
+    /// changes, if only to what it is.
     fn wait(&self, tables: &Tables, changed: u64) -> io::Result<()> {
         let changed = (0..3).find(|pair| changed >> (8 * pair) & 15 != 0);
         let arena = changed.and_then(|pair| {
@@ -331,8 +332,8 @@ impl FastPath {
         }
     }
 
-    /// Which families are looked up in the kernel: not those whose engine has no program there, nor any before the first
-    /// [`FastPath::publish`].
+    /// Which families are looked up in the kernel: not those whose engine has no program there, nor any before the
+    /// first [`FastPath::publish`].
     pub fn families(&self) -> (bool, bool) {
         let state = lock(&self.tables).state;
         (state & 15 != 0, state >> 8 & 15 != 0)

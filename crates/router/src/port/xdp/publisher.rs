@@ -11,7 +11,8 @@ use crate::View;
 
 /// Tables that change, with numbers that say whether they did.
 pub trait Stamped: Send {
-    /// Brings the ways out up to date, or everything. What a [`View`] shows of routes must not change without the latter.
+    /// Brings the ways out up to date, or everything. What a [`View`] shows of routes must not change without the
+    /// latter.
     fn renew(&mut self, with_routes: bool);
 
     /// What there is, if there is anything yet.

@@ -1,5 +1,5 @@
-//! A router as the RFCs describe it: one packet at a time, plain reads of bytes, checksums computed anew. It shares no code
-//! with the crate but the types of the egress table.
+//! A router as the RFCs describe it: one packet at a time, plain reads of bytes, checksums computed anew. It shares no
+//! code with the crate but the types of the egress table.
 #![allow(dead_code, reason = "tests and the fuzz target use parts of it")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -362,8 +362,8 @@ fn is_link_local(address: Ipv6Addr) -> bool {
     first == 0xfe && second & 0xc0 == 0x80
 }
 
-/// Whether a unicast packet with this source, or to this destination, may be forwarded: RFC 1812, section 5.3.7, RFC 3927,
-/// section 7, RFC 4291, section 2.
+/// Whether a unicast packet with this source, or to this destination, may be forwarded: RFC 1812, section 5.3.7, RFC
+/// 3927, section 7, RFC 4291, section 2.
 pub fn may_travel(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
