@@ -43,7 +43,7 @@ exhaustive() {
     case ${1:-} in
         "" | -*) ;;
         *)
-            grep -q "^    [a-z0-9_]* \"$1\"$" crates/engines/tests/exhaustive.rs || die "no IPv4 engine is called $1"
+            grep -q "^    [a-z0-9_]* \"$1\"$" crates/engines/tests/any_isa/exhaustive.rs || die "no IPv4 engine is called $1"
             engine=${1//-/_}; shift ;;
     esac
     say "all 2^32 addresses, ${engine:-every IPv4 engine}"

@@ -7,10 +7,9 @@
 # each crate's integration tests are one binary that is called as the crate.
 all=(--workspace --lib --bin fibula --bin bloomfwd --bin hpbf --bin planb --tests)
 
-# What finds the instruction set by itself; the suites that force each one, and long tests that execute no kernel or hardly any, are left out.
-scalar=(--workspace --lib --test annotate --test engines -- --skip conformance:: --skip answers:: --skip persistence:: --skip real_tables::
-    --skip exhaustive:: --skip ::configs_ --skip ::shapes_ --skip ::widths --skip embedded:: --skip ::the_largest_
-    --skip overlap:: --skip snapshot:: --skip damaged:: --skip model:: --skip fib::tests::)
+# The tests whose result depends on the instruction set. Those that force each one, and long ones that run no kernel, are
+# in modules called any_isa.
+scalar=(--workspace --lib --test annotate --test engines -- --skip any_isa::)
 
 # run COMMAND...: with memory that is kept when it is freed, on huge pages. The engines' tests fill and free large tables thousands
 # of times, and without this a third of their time is the kernel's, which clears pages.

@@ -4,14 +4,10 @@ use fibula_baselines::registry;
 use fibula_core::Addr;
 use fibula_engines::Entry;
 
-mod answers;
-mod conformance;
-mod exhaustive;
+mod any_isa;
 mod miri;
 mod narrow;
-mod persistence;
 mod real;
-mod real_tables;
 
 /// The product's engines and the baselines: one suite for all.
 fn engines<A: Addr>() -> &'static [Entry<A>] {

@@ -39,8 +39,12 @@ fn forms<A: Address>() -> conform::Builders<A> {
     all.map(|config| (label(&config), conform::builder::<A, Bloomfwd<A>>(config))).collect()
 }
 
-conforms!(configs_v4, u32, forms());
-conforms!(configs_v6, u128, forms());
+mod any_isa {
+    use super::*;
+
+    conforms!(configs_v4, u32, forms());
+    conforms!(configs_v6, u128, forms());
+}
 
 #[test]
 fn patches() {

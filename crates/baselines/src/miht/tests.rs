@@ -29,8 +29,12 @@ fn forms<A: TrieAddr>() -> conform::Builders<A> {
     .collect()
 }
 
-conforms!(shapes_v4, u32, forms());
-conforms!(shapes_v6, u128, forms());
+mod any_isa {
+    use super::*;
+
+    conforms!(shapes_v4, u32, forms());
+    conforms!(shapes_v6, u128, forms());
+}
 
 #[test]
 fn patched_tables_answer_as_built_ones() {

@@ -23,7 +23,11 @@ fn forms() -> conform::Builders<u32> {
     .collect()
 }
 
-conforms!(widths, u32, forms());
+mod any_isa {
+    use super::*;
+
+    conforms!(widths, u32, forms());
+}
 
 #[test]
 fn patches() {

@@ -135,7 +135,7 @@ fn family<A: Addr>(
 }
 
 #[cfg(test)]
-mod tests {
+mod any_isa {
     use super::*;
     use fibula_rib::BuilderOptions;
 

@@ -229,7 +229,7 @@ fn without<A: Addr>(range: Span<A>, mut holes: Vec<Span<A>>) -> Vec<Span<A>> {
 }
 
 #[cfg(test)]
-mod tests {
+mod any_isa {
     use std::collections::HashMap;
 
     use proptest::prelude::*;

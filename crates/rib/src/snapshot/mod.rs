@@ -87,9 +87,9 @@
 //! No program may change a file while it is mapped. [`write()`] never does: it renames a new file over the old
 //! one, and makes it read-only. Files that somebody may write into are read, not mapped (ADR 13).
 
-mod dated;
 #[cfg(test)]
-mod dated_tests;
+mod any_isa;
+mod dated;
 mod error;
 mod file;
 pub(crate) mod format;
@@ -97,8 +97,6 @@ mod open;
 mod routes;
 mod schema;
 mod sections;
-#[cfg(test)]
-mod tests;
 mod write;
 
 use std::fmt;

@@ -153,4 +153,4 @@ impl FromStr for GenSpec {
 }
 
 #[cfg(test)]
-mod tests;
+mod any_isa;

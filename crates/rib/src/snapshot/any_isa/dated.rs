@@ -1,14 +1,14 @@
-//! Files of several dates that are not what was written: truncated, damaged, forged. As [`super::tests`].
+//! Files of several dates that are not what was written: truncated, damaged, forged. As [`super::one`].
 
 use std::hint::black_box;
 
 use fibula_core::{Addr, Hop, Route, Routes, Value};
 use fibula_testkit::{Rng, tables};
 
-use super::error::SnapshotErrorKind as Kind;
-use super::format::{self, FileKind};
-use super::tests::{fix, mutate};
-use super::{DatedSnapshot, EnginePart, Pod, Snapshot};
+use super::one::{fix, mutate};
+use crate::snapshot::error::SnapshotErrorKind as Kind;
+use crate::snapshot::format::{self, FileKind};
+use crate::snapshot::{DatedSnapshot, EnginePart, Pod, Snapshot};
 use crate::{ColumnKind, ColumnsBuilder, DatedBuilder, Moment, Table};
 
 /// Tables of a few days, of whose prefixes some are missing and some have another row each day.
@@ -85,7 +85,8 @@ fn each_kind_of_file_is_refused_by_the_other() {
     assert_eq!(error.kind(), Kind::Dated);
     assert!(error.to_string().contains("tables of several dates"), "{error}");
     let table =
-        super::to_bytes(&Table::default(), &EnginePart::none(), &EnginePart::none()).unwrap();
+        crate::snapshot::to_bytes(&Table::default(), &EnginePart::none(), &EnginePart::none())
+            .unwrap();
     let error = DatedSnapshot::from_bytes(table).unwrap_err();
     assert_eq!(error.kind(), Kind::NotDated);
     assert!(error.to_string().contains("--as-of"), "{error}");

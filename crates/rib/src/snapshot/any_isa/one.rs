@@ -7,9 +7,9 @@ use std::hint::black_box;
 use fibula_core::{Addr, Hop, Prefix, Route, Routes, TableRef, Value};
 use fibula_testkit::{Rng, tables};
 
-use super::error::SnapshotErrorKind as Kind;
-use super::format::{self, ENTRY, HEADER, NAME};
-use super::{EnginePart, Pod, Snapshot, to_bytes};
+use crate::snapshot::error::SnapshotErrorKind as Kind;
+use crate::snapshot::format::{self, ENTRY, HEADER, NAME};
+use crate::snapshot::{EnginePart, Pod, Snapshot, to_bytes};
 use crate::{ColumnKind, ColumnsBuilder, Provenance, SourceRecord, Table};
 
 const ROWS: u32 = 5;

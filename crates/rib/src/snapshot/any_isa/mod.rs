@@ -1,0 +1,4 @@
+//! Damaged and forged files. No kernel runs.
+
+mod dated;
+mod one;
