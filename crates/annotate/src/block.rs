@@ -44,16 +44,18 @@ pub(crate) struct Tally {
     pub(crate) damaged: u64,
     pub(crate) truncated: u64,
     pub(crate) cut: u64,
+    pub(crate) unknown_links: u64,
 }
 
 impl Tally {
     /// Adds the counts of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
-        let Self { rows, damaged, truncated, cut } = other;
+        let Self { rows, damaged, truncated, cut, unknown_links } = other;
         self.rows += rows;
         self.damaged += damaged;
         self.truncated += truncated;
         self.cut += cut;
+        self.unknown_links += unknown_links;
     }
 }
 
@@ -178,6 +180,13 @@ impl<K: KeySink> Block<K> {
         if has_cells {
             self.keys.row();
         }
+        self.keyed_row(row);
+    }
+
+    /// Adds a row whose keys are complete.
+    #[inline]
+    pub(crate) fn keyed_row(&mut self, row: Row) {
+        let has_cells = matches!(row.kind, RowKind::Annotate | RowKind::AnnotateEmpty);
         self.tally.rows += u64::from(has_cells);
         self.pads += row.pad;
         self.rows.push(row);

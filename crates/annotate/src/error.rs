@@ -210,16 +210,17 @@ pub enum AnnotateError {
 }
 
 impl AnnotateError {
-    /// The same error, with this number of earlier lines added to its line number.
-    pub(crate) fn behind(mut self, lines: u64) -> Self {
-        if let Self::Unparsable { line, .. }
-        | Self::Record { line, .. }
-        | Self::Row { line, .. }
-        | Self::OpenQuote { line }
-        | Self::OpenArray { line }
-        | Self::Time { line, .. } = &mut self
-        {
-            *line += lines;
+    /// The same error, in an input with this many lines and bytes before the data in which it was found.
+    pub(crate) fn behind(mut self, lines: u64, bytes: u64) -> Self {
+        match &mut self {
+            Self::Unparsable { line, .. }
+            | Self::Record { line, .. }
+            | Self::Row { line, .. }
+            | Self::OpenQuote { line }
+            | Self::OpenArray { line }
+            | Self::Time { line, .. } => *line += lines,
+            Self::Packet { offset, .. } => *offset += bytes,
+            _ => {}
         }
         self
     }

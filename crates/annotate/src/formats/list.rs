@@ -142,7 +142,7 @@ impl LogDecoder for List {
         &self.names
     }
 
-    fn cut(&self, data: &[u8]) -> usize {
+    fn cut(&mut self, data: &[u8]) -> usize {
         last_line_end(data)
     }
 

@@ -13,8 +13,8 @@ use self::csv::scan::Dialect;
 use crate::added::Addition;
 use crate::block::Block;
 use crate::fault::Fault;
-use crate::pipeline::keys::{Cells, KeySink};
-use crate::rules::FlowChoice;
+use crate::pipeline::keys::Cells;
+use crate::rules::{FlowChoice, FlowKeys};
 use crate::{AnnotateError, AnnotateOptions, LogFormat};
 
 /// How added values are written.
@@ -45,15 +45,16 @@ pub(crate) fn decoder(
     })
 }
 
-/// Creates the decoder of rows with the fields of flows.
-pub(crate) fn flow_decoder<K: KeySink + 'static>(
+/// Creates the decoder of rows with the fields of flows, or of packets.
+pub(crate) fn flow_decoder(
     format: LogFormat,
     options: &AnnotateOptions,
     choice: FlowChoice,
-) -> Result<Box<dyn Decode<K>>, AnnotateError> {
+) -> Result<Box<dyn Decode<FlowKeys>>, AnnotateError> {
     Ok(match format {
         LogFormat::Csv | LogFormat::Tsv => Box::new(csv::Csv::of_flows(format, options, choice)?),
         LogFormat::JsonLines => Box::new(json::JsonLines::of_flows(options, choice)),
+        LogFormat::Pcap => Box::new(pcap::Pcap::of_flows(options, choice)),
         _ => return Err(AnnotateError::NoFlows { format }),
     })
 }
@@ -76,10 +77,21 @@ pub(crate) trait LogDecoder: Send {
         false
     }
 
-    /// The end of the last complete record in `data`, which begins with a record; 0 if none is complete.
-    fn cut(&self, data: &[u8]) -> usize {
+    /// The end of the last complete record in `data`, which begins with a record; 0 if none is complete. The next call
+    /// gets the data from there on.
+    fn cut(&mut self, data: &[u8]) -> usize {
         let _ = data;
         0
+    }
+
+    /// Where the next record is in the input, if the records before it decide how it is read.
+    fn position(&self) -> Option<pcap::Position> {
+        None
+    }
+
+    /// Continues at a position of another decoder of the same input.
+    fn seek(&mut self, position: pcap::Position) {
+        let _ = position;
     }
 }
 

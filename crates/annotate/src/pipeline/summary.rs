@@ -25,6 +25,8 @@ pub struct Summary {
     pub truncated: u64,
     /// Packets of which only a part was captured, including the above.
     pub cut: u64,
+    /// Packets of link types that are not known, of which no fields are read.
+    pub unknown_links: u64,
     /// Rows that were not written because of [`AnnotateOptions::only`](crate::AnnotateOptions::only).
     pub left_out: u64,
     /// Rows whose time is before the first of several dates. They were not looked up.

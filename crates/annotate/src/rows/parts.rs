@@ -23,6 +23,7 @@ use super::process::{Done, Process};
 use super::run::Run;
 use super::work::Work;
 use crate::AnnotateError;
+use crate::formats::pcap::Position;
 use crate::input::{CHUNK, Input};
 
 /// Larger buffers are freed instead of reused.
@@ -35,6 +36,8 @@ struct Part {
     /// A read buffer. The part is at `place`; other bytes are ignored.
     data: Vec<u8>,
     place: Range<usize>,
+    /// Where the part is in the input, if the decoder needs to know it.
+    position: Option<Position>,
     out: Vec<u8>,
     rows: u64,
     done: Done,
@@ -82,7 +85,8 @@ pub(super) fn annotate<R: Read, W: Work>(
         (read, written)
     });
     let Written { done, bytes, failed } = written;
-    let failed = failed.map(|error| error.behind(run.process.done.lines));
+    let before = &run.process.done;
+    let failed = failed.map(|error| error.behind(before.lines, before.bytes));
     run.process.done.extend(done);
     run.bytes_written += bytes;
     // The writer's fault is returned first, because it lies earlier in the input than the reader's.
@@ -113,7 +117,8 @@ fn work<'r, W: Work>(
         part.out.clear();
         let number = part.number;
         let processed = catch_unwind(AssertUnwindSafe(|| {
-            let (done, result) = process.part(&part.data[part.place.clone()], &mut part.out);
+            let (done, result) =
+                process.part(part.position.take(), &part.data[part.place.clone()], &mut part.out);
             Part { rows: process.rows() - before, done, failed: result.err(), ..part }
         }));
         let (part, panic) = match processed {
@@ -156,14 +161,15 @@ impl<R: Read> Reader<'_, R> {
     /// Reads to the end, or until the writer has stopped.
     fn all<W: Work>(
         &mut self,
-        run: &Run<'_, W>,
+        run: &mut Run<'_, W>,
         progress: &mut dyn FnMut(),
     ) -> Result<(), ReadEnd> {
         loop {
             let data = self.rest.input.data();
             let end = self.rest.input.at_end();
+            let position = run.process.position();
             let used = if end { data.len() } else { run.process.cut(data) };
-            if used > 0 && self.give(used).is_none() {
+            if used > 0 && self.give(used, position).is_none() {
                 return Ok(());
             }
             progress();
@@ -183,12 +189,12 @@ impl<R: Read> Reader<'_, R> {
     }
 
     /// Sends the first `used` bytes of the data to the workers; `None` if the writer has stopped.
-    fn give(&mut self, used: usize) -> Option<()> {
+    fn give(&mut self, used: usize, position: Option<Position>) -> Option<()> {
         let mut part = match self.empty.pop() {
             Some(part) => part,
             None => self.free.recv().ok()?,
         };
-        part.number = self.parts;
+        (part.number, part.position) = (self.parts, position);
         part.place = self.rest.input.exchange(used, &mut part.data);
         self.parts += 1;
         self.to_workers.send(part).ok()
@@ -256,7 +262,7 @@ impl<W: Write> Writer<'_, W> {
         let Written { done, bytes, .. } = &mut self.written;
         *bytes += part.out.len() as u64;
         if let Some(error) = part.failed.take() {
-            return Err(error.behind(done.lines));
+            return Err(error.behind(done.lines, done.bytes));
         }
         done.extend(std::mem::take(&mut part.done));
         self.rows.fetch_add(part.rows, Ordering::Relaxed);

@@ -5,6 +5,7 @@ use crate::block::{Block, First};
 use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::formats::Decode;
+use crate::formats::pcap::Position;
 use crate::{AnnotateError, Column, Summary};
 
 /// Passes an input, or parts of it, from stage to stage.
@@ -35,7 +36,7 @@ impl Done {
     /// Adds the results of the next part.
     pub(super) fn extend(&mut self, next: Self) {
         let Self { lines, bytes, unparsable, damaged, untimed } = next;
-        let later = |fault: AnnotateError| fault.behind(self.lines);
+        let later = |fault: AnnotateError| fault.behind(self.lines, self.bytes);
         self.unparsable = self.unparsable.take().or(unparsable.map(later));
         self.damaged = self.damaged.take().or(damaged.map(later));
         self.untimed = self.untimed.take().or(untimed.map(later));
@@ -63,8 +64,13 @@ impl<'r, W: Work> Process<'r, W> {
     }
 
     /// The end of the last complete record in the data, where a part may end.
-    pub(super) fn cut(&self, data: &[u8]) -> usize {
+    pub(super) fn cut(&mut self, data: &[u8]) -> usize {
         self.decoder.cut(data)
+    }
+
+    /// Where the next part begins, if the records before it decide how it is read.
+    pub(super) fn position(&self) -> Option<Position> {
+        self.decoder.position()
     }
 
     /// Rows annotated so far.
@@ -105,16 +111,20 @@ impl<'r, W: Work> Process<'r, W> {
         Ok(used)
     }
 
-    /// Annotates a part that begins and ends with a record, and appends its rows to the output. Lines are counted from the
-    /// beginning of the part.
+    /// Annotates a part that begins and ends with a record, and appends its rows to the output. Lines and bytes are
+    /// counted from the beginning of the part.
     pub(super) fn part(
         &mut self,
+        position: Option<Position>,
         mut data: &[u8],
         out: &mut Vec<u8>,
     ) -> (Done, Result<(), AnnotateError>) {
         (self.block.unparsable, self.block.damaged) = (First::default(), First::default());
         if let Some(clock) = &mut self.block.clock {
             clock.unreadable = First::default();
+        }
+        if let Some(position) = position {
+            self.decoder.seek(position);
         }
         let mut result = Ok(());
         while !data.is_empty() {
@@ -185,6 +195,7 @@ impl<'r, W: Work> Process<'r, W> {
             damaged: tally.damaged,
             truncated: tally.truncated,
             cut: tally.cut,
+            unknown_links: tally.unknown_links,
             first_unparsable: text(self.done.unparsable),
             first_damaged: text(self.done.damaged),
             columns: self.decoder.names().to_vec(),

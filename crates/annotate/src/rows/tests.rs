@@ -12,7 +12,7 @@ use proptest::sample::select;
 use super::{Annotator, Parting};
 use crate::{AnnotateError, AnnotateOptions, LogFormat, Only, Summary};
 
-fn table() -> Fib {
+pub(super) fn table() -> Fib {
     let mut builder = TableBuilder::new(BuilderOptions::default());
     let columns = [("asn".into(), ColumnKind::Int), ("org".into(), ColumnKind::Str)];
     builder.begin_source("test", "text", &columns, false, None);
@@ -29,11 +29,11 @@ fn table() -> Fib {
 }
 
 /// An input that is read in pieces and may end with an error.
-struct Pieces<'a> {
-    data: &'a [u8],
-    sizes: &'a [usize],
-    reads: usize,
-    breaks: bool,
+pub(super) struct Pieces<'a> {
+    pub(super) data: &'a [u8],
+    pub(super) sizes: &'a [usize],
+    pub(super) reads: usize,
+    pub(super) breaks: bool,
 }
 
 impl Read for Pieces<'_> {
@@ -114,9 +114,9 @@ fn rows(format: LogFormat) -> BoxedStrategy<String> {
 }
 
 /// The output, and the summary or the error.
-type Outcome = (String, Result<Summary, String>);
+pub(super) type Outcome = (String, Result<Summary, String>);
 
-fn outcome(output: Vec<u8>, result: Result<Summary, AnnotateError>) -> Outcome {
+pub(super) fn outcome(output: Vec<u8>, result: Result<Summary, AnnotateError>) -> Outcome {
     (String::from_utf8(output).unwrap(), result.map_err(|error| error.to_string()))
 }
 

@@ -16,6 +16,8 @@ use crate::pipeline::keys::KeySink;
 pub(crate) struct FlowKeys {
     /// For each row its flow, or what is wrong with it.
     pub(crate) flows: Vec<Result<Flow, String>>,
+    /// The lengths of packets in bytes; rows have none.
+    pub(crate) lengths: Vec<u32>,
     row: Row,
 }
 
@@ -106,9 +108,19 @@ impl Row {
     }
 }
 
+impl FlowKeys {
+    /// Adds the flow of a packet.
+    #[inline]
+    pub(crate) fn packet(&mut self, flow: Flow, length: u32) {
+        self.flows.push(Ok(flow));
+        self.lengths.push(length);
+    }
+}
+
 impl KeySink for FlowKeys {
     fn clear(&mut self) {
         self.flows.clear();
+        self.lengths.clear();
         self.row = Row::default();
     }
 

@@ -1,59 +1,46 @@
-//! Rules for rows: the five fields of a flow are found in columns, and the columns of the rule that it hits are added.
+//! Rules for rows and packets: the five fields of a flow are found in columns, or the flow in a packet, and the columns
+//! of the rule that it hits are added.
 //!
 //! ```text
 //!   formats::Decode      bytes -> a block: rows, and the cells of the five columns
-//!     keys               cells -> the flow of each row, or what is wrong with it
-//!     stages             flows -> rules, by a classifier for each thread; counts; the bytes of the rows
+//!     keys               cells -> the flow of each row, or what is wrong with it; packets -> their flows
+//!     lookup             flows -> rules, by a classifier for each thread; counts
+//!     stages, text       the bytes of the rows
 //! ```
 
 mod choice;
 mod keys;
+mod lookup;
 mod stages;
+mod text;
 
 use std::io::{Read, Write};
-use std::time::Duration;
 
 use fibula_classify::Classifier;
 
 pub use self::choice::FlowChoice;
-use self::keys::FlowKeys;
+pub(crate) use self::keys::FlowKeys;
+pub use self::lookup::RuleTotals;
 use self::stages::RuleStages;
+pub(crate) use self::text::write_flow;
 use crate::clock::Clock;
 use crate::formats::{Decode, flow_decoder};
 use crate::rows::work::Work;
 use crate::rows::{Parting, on_threads};
 use crate::{AnnotateError, AnnotateOptions, LogFormat, Summary};
 
-/// Adds the rules of a packet filter to rows of CSV, TSV and JSON: `rule_line`, `rule_action` and `rule_label`.
+/// Adds the rules of a packet filter to rows of CSV, TSV and JSON, and to the packets of captures: `rule_line`,
+/// `rule_action` and `rule_label`.
 ///
 /// The columns of a flow are found by their names, such as `src`, `dst`, `protocol`, `src_port` and `dst_port`, in any
-/// order among others. Rows keep their bytes and their order.
+/// order among others. Rows keep their bytes and their order. A packet becomes a CSV row with its number and the five
+/// fields.
 pub struct RuleAnnotator {
     classifier: Classifier,
     format: LogFormat,
     options: AnnotateOptions,
     choice: FlowChoice,
-    parting: Parting,
-}
-
-/// Rows by rule, and counts of the classifiers' caches, of all threads together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RuleTotals {
-    /// Rows by the number of their rule.
-    pub packets: Vec<u64>,
-    /// Rows without a rule.
-    pub unmatched: u64,
-    /// Rows that the slow path classified.
-    pub slow_path: u64,
-    /// Megaflows in the caches.
-    pub megaflows: usize,
-    /// Masks of the cache that has most.
-    pub masks: usize,
-    /// Megaflows that others displaced.
-    pub evicted: u64,
-    /// Time spent classifying, by the thread that spent most.
-    pub spent: Duration,
+    pub(crate) parting: Parting,
 }
 
 impl RuleAnnotator {
@@ -88,7 +75,7 @@ impl RuleAnnotator {
         progress: &mut dyn FnMut(u64),
     ) -> Result<(Summary, RuleTotals), AnnotateError> {
         let (summary, stages) = on_threads(self, input, &mut output, progress)?;
-        Ok((summary, stages.map_or_else(RuleTotals::default, |stages| stages.counts())))
+        Ok((summary, stages.map_or_else(RuleTotals::default, |stages| stages.totals())))
     }
 }
 

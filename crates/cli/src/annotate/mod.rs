@@ -68,9 +68,14 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.flows && !formats.contains(&LogFormat::Pcap) {
         note("--flows had no effect: it is for captures");
     }
-    let one_thread = |format: &LogFormat| matches!(format, LogFormat::Arrow | LogFormat::Pcap);
+    let one_thread = |format: &LogFormat| match format {
+        LogFormat::Pcap => args.flows,
+        format => *format == LogFormat::Arrow,
+    };
     if args.threads.is_some() && formats.iter().all(one_thread) {
-        note("--threads had no effect: arrow and pcap are annotated by one thread");
+        note(
+            "--threads had no effect: arrow, and captures with --flows, are annotated by one thread",
+        );
     }
     Ok(Outcome::Done)
 }

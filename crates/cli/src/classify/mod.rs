@@ -85,7 +85,7 @@ pub struct Args {
     /// Stop at the first damaged place of a capture, and at the first row that does not fit the first, instead of counting them
     #[arg(long)]
     strict: bool,
-    /// Number of threads for csv, tsv and json. The output does not depend on it (default: one for each core)
+    /// Number of threads for captures, csv, tsv and json. The output does not depend on it (default: one for each core)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Print nothing on standard error

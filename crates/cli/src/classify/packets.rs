@@ -1,14 +1,12 @@
 //! Reads packets from captures and rows. Columns are read in `columns`.
 
-use std::io::{BufRead, Read, Write as _};
+use std::io::{BufRead, Write as _};
 use std::path::Path;
 
 use fibula_annotate::{AnnotateError, AnnotateOptions, FlowChoice, LogFormat, RuleAnnotator};
 use fibula_classify::{Field, Flow};
-use fibula_packet::capture::{Container, Step};
-use fibula_packet::{Frame, LinkType};
 
-use super::{COLUMNS, Hits};
+use super::Hits;
 use crate::annotate::reading::{Columns, Reading};
 use crate::failure::Failure;
 use crate::input::Input;
@@ -54,91 +52,17 @@ pub fn each(path: &Path, hits: &mut Hits, parquet: Option<&Path>) -> Result<Pack
             Failure::new(what).hint("other packets become CSV: give the output another name")
         );
     }
-    match Container::recognise(head) {
-        Some(container) => capture(path, data, container, hits),
-        None => {
+    let format = match guessed {
+        LogFormat::Pcap => LogFormat::Pcap,
+        guessed => {
             let named = LogFormat::from_path(path).filter(|format| *format != LogFormat::List);
-            let format = match named.unwrap_or(guessed) {
+            match named.unwrap_or(guessed) {
                 format @ (LogFormat::Tsv | LogFormat::JsonLines) => format,
                 _ => LogFormat::Csv,
-            };
-            rows(path, format, data, hits)
-        }
-    }
-}
-
-fn capture(
-    path: &Path,
-    mut data: impl Read,
-    mut container: Container,
-    hits: &mut Hits,
-) -> Result<PacketCounts, Failure> {
-    hits.line(format!("packet,{COLUMNS_OF_FLOWS},{COLUMNS}\n").as_bytes())?;
-    let (mut said, mut number, mut offset) = (PacketCounts::default(), 0u64, 0u64);
-    let (mut buffer, mut start, mut first, mut ended) = (Vec::new(), 0, true, false);
-    let strict = hits.strict;
-    let damage = |said: &mut PacketCounts, at, what: &str| {
-        said.damage(at, what);
-        match strict {
-            true => Err(Failure::new(format_args!("{}: byte {at}: {what}", path.display()))
-                .hint("without --strict it is counted and the rest goes on")),
-            false => Ok(()),
+            }
         }
     };
-    loop {
-        match container.next(&buffer[start..], first) {
-            Step::Packet(len, packet) => {
-                number += 1;
-                let link = LinkType::from_number(packet.link);
-                said.unknown_links += u64::from(link.is_none());
-                let flow = link.map_or(Flow::default(), |link| {
-                    Flow::from(&Frame::parse_captured(link, packet.data, packet.length as usize))
-                });
-                hits.packet(&flow, packet.length.into(), |row| write_flow(row, number, &flow))?;
-                start += len;
-            }
-            Step::Skip(len) => start += len,
-            Step::Damaged(len, what) => {
-                damage(&mut said, offset + start as u64, what)?;
-                start += len;
-            }
-            Step::Lost(what) => {
-                damage(&mut said, offset + start as u64, what)?;
-                return Ok(said);
-            }
-            Step::Incomplete if ended => {
-                if start < buffer.len() {
-                    damage(&mut said, offset + start as u64, "the capture ends within a packet")?;
-                }
-                return Ok(said);
-            }
-            Step::Incomplete => {
-                buffer.drain(..start);
-                (offset, start) = (offset + start as u64, 0);
-                let old = buffer.len();
-                buffer.resize(old + (256 << 10), 0);
-                let read = data
-                    .read(&mut buffer[old..])
-                    .map_err(|error| Failure::io(path.display(), &error))?;
-                buffer.truncate(old + read);
-                ended = read == 0;
-                continue;
-            }
-        }
-        first = false;
-        if start > buffer.len() {
-            // The capture ends inside a block that is skipped.
-            damage(&mut said, offset + buffer.len() as u64, "the capture ends within a block")?;
-            return Ok(said);
-        }
-    }
-}
-
-impl PacketCounts {
-    fn damage(&mut self, at: u64, what: &str) {
-        self.damaged += 1;
-        self.first_damage.get_or_insert_with(|| format!("byte {at}: {what}"));
-    }
+    rows(path, format, data, hits)
 }
 
 /// The columns of a capture's rows, after the packet number.
@@ -173,7 +97,7 @@ pub(super) fn write_flow(row: &mut Vec<u8>, number: u64, flow: &Flow) {
     };
 }
 
-/// Classifies rows of CSV, TSV or JSON as `annotate` reads them.
+/// Classifies packets, or rows of CSV, TSV or JSON, as `annotate` reads them.
 fn rows(
     path: &Path,
     format: LogFormat,
@@ -187,7 +111,7 @@ fn rows(
             AnnotateError::Row { line: 1, .. } => {
                 failure.hint("a capture is pcap or pcapng; CSV begins with the columns' names")
             }
-            AnnotateError::Record { .. } => {
+            AnnotateError::Record { .. } | AnnotateError::Packet { .. } => {
                 failure.hint("without --strict it is counted and the rest goes on")
             }
             _ => failure,
@@ -210,12 +134,13 @@ fn rows(
     if summary.rows == 0 && (summary.bytes_read == 0 || summary.columns.is_empty()) {
         return Err(Failure::new(format_args!("{}: the file is empty", path.display())));
     }
+    (hits.bytes, hits.unmatched_bytes) = (counts.bytes.clone(), counts.unmatched_bytes);
     hits.rows_counted = Some(counts);
     Ok(PacketCounts {
+        unknown_links: summary.unknown_links,
         damaged: summary.damaged,
         first_damage: summary.first_damaged,
         without_ports: summary.columns.len() == 3,
-        ..PacketCounts::default()
     })
 }
 

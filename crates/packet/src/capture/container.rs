@@ -52,7 +52,7 @@ pub enum Step<'a> {
 }
 
 /// A capture after its beginning was read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Container {
     /// pcap.
     Pcap {

@@ -225,7 +225,7 @@ impl LogDecoder for Csv {
         Style::Fields(self.dialect)
     }
 
-    fn cut(&self, data: &[u8]) -> usize {
+    fn cut(&mut self, data: &[u8]) -> usize {
         cut(data, self.dialect)
     }
 }

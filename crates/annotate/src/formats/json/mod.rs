@@ -342,7 +342,7 @@ impl LogDecoder for JsonLines {
         Style::Members
     }
 
-    fn cut(&self, data: &[u8]) -> usize {
+    fn cut(&mut self, data: &[u8]) -> usize {
         last_line_end(data)
     }
 

@@ -31,8 +31,6 @@ pub(super) struct Sum {
 pub(super) struct Flows {
     places: HashMap<Key, usize>,
     pub(super) sums: Vec<Sum>,
-    /// Number of packets so far.
-    pub(super) packets: u64,
 }
 
 impl Flows {
@@ -48,7 +46,6 @@ impl Flows {
         sum.first = [sum.first, time].into_iter().flatten().min_by_key(order);
         sum.last = [sum.last, time].into_iter().flatten().max_by_key(order);
         sum.packets += 1;
-        self.packets += 1;
         sum.bytes = sum.bytes.saturating_add(bytes);
     }
 }

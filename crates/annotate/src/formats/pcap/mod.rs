@@ -1,49 +1,74 @@
 //! Captures: each packet becomes a CSV row.
+//!
+//! The decoder finds the packets, and `PacketRows` makes rows of them: `addresses` with the addresses as keys, `rules`
+//! with the flow as key, for the rules of a packet filter.
 
+mod addresses;
 mod flows;
 mod packet;
+mod rules;
 
-use std::net::IpAddr;
+use fibula_packet::capture::{Container, LIMIT, Packet, Step};
 
-use fibula_packet::capture::{Container, LIMIT, Packet, Step, Time};
-
-use self::flows::{Flows, Sum};
-use self::packet::{Protocol, flow};
+use self::addresses::AddressRows;
+use self::rules::FlowRows;
 use super::csv::scan::Dialect;
 use super::{Decode, LogDecoder, Style};
 use crate::block::{Block, Row, RowKind};
 use crate::fault::Fault;
 use crate::input::MAX_RECORD;
-use crate::write::{write_int, write_ip};
-use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
+use crate::pipeline::keys::KeySink;
+use crate::rules::FlowChoice;
+use crate::{AnnotateError, AnnotateOptions};
 
 /// A packet or block with its header fits a record.
 const _: () = assert!(LIMIT + 64 <= MAX_RECORD);
-
-/// The columns of a packet's row.
-const HEADER: &[u8] = b"time,src,dst,protocol,src_port,dst_port,length\n";
-
-/// The columns of a flow's row.
-const FLOWS_HEADER: &[u8] = b"first,last,src,dst,protocol,src_port,dst_port,packets,bytes\n";
 
 /// Whether this is the beginning of a capture.
 pub(crate) fn is_capture(head: &[u8]) -> bool {
     Container::recognise(head).is_some()
 }
 
+/// Makes rows with keys of packets.
+pub(crate) trait PacketRows: Send + Sized + 'static {
+    type Keys: KeySink;
+
+    /// The names of the columns with keys.
+    fn names(&self) -> &[String];
+
+    /// The names of all columns, with the line end; empty if no rows are written.
+    fn header(&self) -> &'static [u8];
+
+    /// Adds a packet, whose number is counted from 1.
+    fn packet(&mut self, number: u64, packet: &Packet<'_>, block: &mut Block<Self::Keys>);
+
+    /// Adds the rows that are known only after the last packet.
+    fn end(&mut self, block: &mut Block<Self::Keys>) {
+        let _ = block;
+    }
+
+    /// The same for other packets; `None` if rows sum packets of the whole capture.
+    fn fork(&self) -> Option<Self>;
+}
+
 /// Decoder of pcap and pcapng: Ethernet (VLAN, MPLS, PPPoE), raw IP, Linux cooked captures, BSD
 /// loopback, PPP, Cisco HDLC. A packet that is not IP, or cut before its addresses, is a row without
 /// them.
-pub(crate) struct Pcap {
-    names: Vec<String>,
-    /// For each slot whether it is the destination.
-    slots: Vec<bool>,
+pub(crate) struct Pcap<R> {
+    rows: R,
     strict: bool,
-    state: State,
-    /// The flows so far, if packets are summed by flow; `None` once they are written.
-    flows: Option<Flows>,
+    position: Position,
 }
 
+/// A place in a capture, before a record.
+#[derive(Clone, Debug)]
+pub(crate) struct Position {
+    state: State,
+    /// Number of packets before.
+    packets: u64,
+}
+
+#[derive(Clone, Debug)]
 enum State {
     Start,
     /// The flag is set until the first record, or the file's header, has been read.
@@ -52,69 +77,127 @@ enum State {
     Lost,
 }
 
-impl Pcap {
+impl Position {
+    /// The next packet or block; `None` once the capture is lost, or not yet recognised.
+    fn next<'d>(&mut self, data: &'d [u8]) -> Option<Step<'d>> {
+        let State::Within(container, first) = &mut self.state else { return None };
+        let step = container.next(data, *first);
+        match step {
+            Step::Incomplete => {}
+            Step::Lost(_) => self.state = State::Lost,
+            Step::Packet(..) => (self.packets, *first) = (self.packets + 1, false),
+            Step::Skip(_) | Step::Damaged(..) => *first = false,
+        }
+        Some(step)
+    }
+}
+
+impl Pcap<AddressRows> {
+    /// A decoder whose keys are the addresses of packets.
     pub(crate) fn new(options: &AnnotateOptions) -> Result<Self, AnnotateError> {
-        let mut names: Vec<String> = Vec::new();
-        for column in &options.columns {
-            match column {
-                Column::Name(name) if names.contains(name) => {
-                    return Err(AnnotateError::Twice { name: name.clone() });
-                }
-                Column::Name(name) if name == "src" || name == "dst" => names.push(name.clone()),
-                _ => {
-                    let (format, column) = (LogFormat::Pcap, column.clone());
-                    return Err(AnnotateError::ColumnKind { format, column });
-                }
-            }
-        }
-        if names.is_empty() {
-            names = vec!["src".to_owned(), "dst".to_owned()];
-        }
-        let slots = names.iter().map(|name| name == "dst").collect();
-        let flows = options.flows.then(Flows::default);
-        Ok(Self { names, slots, strict: options.strict, state: State::Start, flows })
+        Ok(Self::with(AddressRows::new(options)?, options))
+    }
+}
+
+impl Pcap<FlowRows> {
+    /// A decoder whose keys are the flows of packets.
+    pub(crate) fn of_flows(options: &AnnotateOptions, choice: FlowChoice) -> Self {
+        Self::with(FlowRows::new(choice.adds), options)
+    }
+}
+
+impl<R: PacketRows> Pcap<R> {
+    fn with(rows: R, options: &AnnotateOptions) -> Self {
+        let position = Position { state: State::Start, packets: 0 };
+        Self { rows, strict: options.strict, position }
     }
 
     /// Recognises the capture and writes the header row; `false` if more data is needed.
-    fn begin(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<bool, Fault> {
+    fn begin(&mut self, data: &[u8], end: bool, block: &mut Block<R::Keys>) -> Result<bool, Fault> {
         let Some(container) = Container::recognise(data) else {
             if data.len() >= 12 || end {
                 return Err(Fault::Options(AnnotateError::NotACapture));
             }
             return Ok(false);
         };
-        self.state = State::Within(container, true);
-        let header = if self.flows.is_some() { FLOWS_HEADER } else { HEADER };
-        push_row(RowKind::Header, block, |text| text.extend_from_slice(header));
+        self.position.state = State::Within(container, true);
+        let header = self.rows.header();
+        if !header.is_empty() {
+            push_row(RowKind::Header, block, |text| text.extend_from_slice(header));
+        }
         Ok(true)
     }
 
     /// Counts damage at an offset of the data.
-    fn damaged(&self, at: usize, what: &'static str, block: &mut Block) -> Result<(), Fault> {
-        let number = match &self.flows {
-            Some(flows) => flows.packets + 1,
-            None => block.tally.rows + 1,
-        };
+    fn damaged(
+        &self,
+        at: usize,
+        what: &'static str,
+        block: &mut Block<R::Keys>,
+    ) -> Result<(), Fault> {
+        let number = self.position.packets + 1;
         block.bad_record(self.strict, || Fault::Packet { at, number, what })
+    }
+
+    /// Adds the packets at the beginning of the data.
+    fn packets(
+        &mut self,
+        data: &[u8],
+        end: bool,
+        block: &mut Block<R::Keys>,
+    ) -> Result<usize, Fault> {
+        if matches!(self.position.state, State::Start) && !self.begin(data, end, block)? {
+            return Ok(0);
+        }
+        let mut at = 0;
+        while !block.is_full() && at < data.len() {
+            let Some(step) = self.position.next(&data[at..]) else { return Ok(data.len()) };
+            match step {
+                Step::Packet(len, packet) => {
+                    block.tally.cut += u64::from(packet.data.len() < packet.length as usize);
+                    self.rows.packet(self.position.packets, &packet, block);
+                    at += len;
+                }
+                Step::Skip(len) => at += len,
+                Step::Damaged(len, what) => {
+                    self.damaged(at, what, block)?;
+                    at += len;
+                }
+                Step::Lost(what) => self.damaged(at, what, block)?,
+                Step::Incomplete if end => {
+                    self.position.state = State::Lost;
+                    self.damaged(at, "the capture ends within a record", block)?;
+                }
+                Step::Incomplete => break,
+            }
+        }
+        Ok(at)
     }
 }
 
-impl Decode for Pcap {
-    fn decode(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
+impl<R: PacketRows> Decode<R::Keys> for Pcap<R> {
+    fn decode(
+        &mut self,
+        data: &[u8],
+        end: bool,
+        block: &mut Block<R::Keys>,
+    ) -> Result<usize, Fault> {
         let used = self.packets(data, end, block)?;
-        if end
-            && used == data.len()
-            && let Some(flows) = self.flows.take()
-        {
-            flows.sums.iter().for_each(|flow| flow_row(flow, &self.slots, block));
+        if end && used == data.len() {
+            self.rows.end(block);
         }
         Ok(used)
     }
+
+    fn fork(&self) -> Option<Box<dyn Decode<R::Keys>>> {
+        let (rows, position) = (self.rows.fork()?, self.position.clone());
+        Some(Box::new(Self { rows, strict: self.strict, position }))
+    }
 }
 
-impl LogDecoder for Pcap {
+impl<R: PacketRows> LogDecoder for Pcap<R> {
     fn names(&self) -> &[String] {
-        &self.names
+        self.rows.names()
     }
 
     fn style(&self) -> Style {
@@ -124,152 +207,41 @@ impl LogDecoder for Pcap {
     fn writes_rows(&self) -> bool {
         true
     }
-}
 
-impl Pcap {
-    /// Converts packets to rows, or adds them to flows.
-    fn packets(&mut self, data: &[u8], end: bool, block: &mut Block) -> Result<usize, Fault> {
-        if matches!(self.state, State::Start) && !self.begin(data, end, block)? {
-            return Ok(0);
-        }
+    /// Captures have no marks between records, so that all records up to the cut are visited.
+    fn cut(&mut self, data: &[u8]) -> usize {
         let mut at = 0;
-        while !block.is_full() && at < data.len() {
-            let State::Within(container, first) = &mut self.state else { return Ok(data.len()) };
-            match container.next(&data[at..], *first) {
-                Step::Packet(len, packet) => {
-                    block.tally.cut += u64::from(packet.data.len() < packet.length as usize);
-                    match &mut self.flows {
-                        Some(flows) => {
-                            let flow = flow(packet.link, packet.data, packet.length as usize);
-                            block.tally.truncated += u64::from(flow.truncated);
-                            flows.add(&flow, packet.time, packet.length.into());
-                        }
-                        None => packet_row(&packet, &self.slots, block),
-                    }
-                    at += len;
-                }
-                Step::Skip(len) => at += len,
-                Step::Damaged(len, what) => {
-                    self.damaged(at, what, block)?;
-                    at += len;
-                }
-                Step::Lost(what) => {
-                    self.state = State::Lost;
-                    self.damaged(at, what, block)?;
-                }
-                Step::Incomplete if end => {
-                    self.state = State::Lost;
-                    self.damaged(at, "the capture ends within a record", block)?;
-                }
-                Step::Incomplete => break,
-            }
-            if let State::Within(_, first) = &mut self.state {
-                *first = false;
+        while at < data.len() {
+            match self.position.next(&data[at..]) {
+                Some(Step::Packet(len, _) | Step::Skip(len) | Step::Damaged(len, _)) => at += len,
+                // The decoder of the part reports that the rest is lost.
+                Some(Step::Lost(_)) | None => return data.len(),
+                Some(Step::Incomplete) => break,
             }
         }
-        Ok(at)
+        at
+    }
+
+    fn position(&self) -> Option<Position> {
+        Some(self.position.clone())
+    }
+
+    fn seek(&mut self, position: Position) {
+        self.position = position;
     }
 }
 
 /// Adds a row; `write` appends its text with the line end.
-fn push_row(kind: RowKind, block: &mut Block, write: impl FnOnce(&mut Vec<u8>)) {
+fn push_row<K: KeySink>(kind: RowKind, block: &mut Block<K>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = block.text.len();
     write(&mut block.text);
     let end = block.text.len();
     block.row(Row { start, insert: end - 1, end, pad: 0, kind });
 }
 
-/// Adds the address cells of a row.
-fn cells(ends: Option<(IpAddr, IpAddr)>, slots: &[bool], block: &mut Block) {
-    for &destination in slots {
-        match ends {
-            Some((_, ip)) if destination => block.address(ip.into()),
-            Some((ip, _)) => block.address(ip.into()),
-            None => block.empty(),
-        }
-    }
-}
-
-fn flow_row(flow: &Sum, slots: &[bool], block: &mut Block) {
-    cells(flow.key.ends, slots, block);
-    push_row(RowKind::Annotate, block, |text| {
-        for time in [flow.first, flow.last] {
-            if let Some(time) = time {
-                write_time(time, text);
-            }
-            text.push(b',');
-        }
-        write_ends(flow.key.ends, flow.key.protocol, flow.key.ports, text);
-        write_int(flow.packets, text);
-        text.push(b',');
-        write_int(flow.bytes, text);
-        text.push(b'\n');
-    });
-}
-
-fn packet_row(packet: &Packet<'_>, slots: &[bool], block: &mut Block) {
-    let flow = flow(packet.link, packet.data, packet.length as usize);
-    block.tally.truncated += u64::from(flow.truncated);
-    cells(flow.ends, slots, block);
-    push_row(RowKind::Annotate, block, |text| {
-        if let Some(time) = packet.time {
-            write_time(time, text);
-        }
-        text.push(b',');
-        write_ends(flow.ends, flow.protocol, flow.ports, text);
-        write_int(packet.length, text);
-        text.push(b'\n');
-    });
-}
-
-/// Writes addresses, protocol and ports, each followed by a comma.
-fn write_ends(
-    ends: Option<(IpAddr, IpAddr)>,
-    protocol: Protocol,
-    ports: Option<(u16, u16)>,
-    text: &mut Vec<u8>,
-) {
-    for ip in [ends.map(|(source, _)| source), ends.map(|(_, destination)| destination)] {
-        if let Some(ip) = ip {
-            write_ip(ip, text);
-        }
-        text.push(b',');
-    }
-    write_protocol(protocol, text);
-    text.push(b',');
-    for port in [ports.map(|(source, _)| source), ports.map(|(_, destination)| destination)] {
-        if let Some(port) = port {
-            write_int(port, text);
-        }
-        text.push(b',');
-    }
-}
-
-/// Writes seconds with six or nine decimals.
-fn write_time(time: Time, out: &mut Vec<u8>) {
-    write_int(time.seconds, out);
-    out.push(b'.');
-    let (mut fraction, digits) =
-        if time.micros_only { (time.nanos / 1000, 6) } else { (time.nanos, 9) };
-    let at = out.len();
-    out.resize(at + digits, b'0');
-    for place in out[at..].iter_mut().rev() {
-        *place = b'0' + (fraction % 10) as u8;
-        fraction /= 10;
-    }
-}
-
-fn write_protocol(protocol: Protocol, out: &mut Vec<u8>) {
-    match (protocol.name(), protocol) {
-        (Some(name), _) => out.extend_from_slice(name.as_bytes()),
-        (None, Protocol::Ip(number)) => write_int(number, out),
-        (None, Protocol::Ether(kind)) => out.extend_from_slice(format!("{kind:#06x}").as_bytes()),
-        (None, Protocol::Unknown) => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::addresses::HEADER;
     use super::*;
     use crate::block::Tally;
     use crate::pipeline::answers::Without;

@@ -55,9 +55,9 @@ impl Protocol {
     }
 }
 
-/// Reads the headers of a packet of this LINKTYPE.
-pub(super) fn flow(link: u32, data: &[u8], wire_len: usize) -> Flow {
-    let Some(link) = LinkType::from_number(link) else { return Flow::default() };
+/// Reads the headers of a packet; without a known link there are none.
+pub(super) fn flow(link: Option<LinkType>, data: &[u8], wire_len: usize) -> Flow {
+    let Some(link) = link else { return Flow::default() };
     let frame = Frame::parse_captured(link, data, wire_len);
     let Some(ends) = frame.ends() else { return without_addresses(frame) };
     let announced = frame.announced().map_or(Protocol::Unknown, Protocol::Ip);
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn flow(link: u32, data: &[u8]) -> Flow {
-        super::flow(link, data, data.len())
+        super::flow(LinkType::from_number(link), data, data.len())
     }
     use proptest::prelude::*;
 
