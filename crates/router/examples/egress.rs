@@ -57,13 +57,13 @@ fn main() {
     let (mut making, mut compiling) = (Duration::MAX, Duration::MAX);
     for _ in 0..10 {
         let began = Instant::now();
-        let told = egress(&links, &ports, all.iter().map(Some));
+        let description = egress(&links, &ports, all.iter().map(Some));
         making = making.min(began.elapsed());
-        assert_eq!(told.adjacencies.len() as u32, neighbours.min(groups + 1));
+        assert_eq!(description.adjacencies.len() as u32, neighbours.min(groups + 1));
         let began = Instant::now();
-        let paths = Paths::new(told);
+        let paths = Paths::new(description);
         compiling = compiling.min(began.elapsed());
-        assert_eq!(paths.told().groups.len() as u32, groups);
+        assert_eq!(paths.description().groups.len() as u32, groups);
     }
     println!(
         "{groups} groups, {neighbours} neighbours, {subnets} more subnets: egress table {making:.2?}, paths {compiling:.2?}"

@@ -1,13 +1,13 @@
 //! Egress tables: where the packets of each hop are sent, and how.
 //!
 //! ```text
-//!   hop of the engine ──group_of──► Group: what happens; its members, by weight ──► Member ──► Adjacency
+//!   hop of the engine ──group_of──► Group: the action; its members, by weight ──► Member ──► Adjacency
 //!                                                 flow hash ──► bucket ─────────┘   port, MACs, MTU
 //! ```
 //!
-//! An egress table never changes: after a change (a new neighbour, a link that goes down) another
-//! one is made and published. It is small, because it has groups and adjacencies, not routes. [`Egress`] is the
-//! description; [`Paths`] is compiled from it and is read by forwarders.
+//! An egress table never changes. After a change (a new neighbour, a link that goes down) a new one is compiled and
+//! published. It is small, because it has groups and adjacencies, not routes. [`Egress`] is the description; [`Paths`]
+//! is compiled from it and is read by forwarders.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -4,10 +4,10 @@
 //!   thread ──► a cache: up to 512 numbers ──magazines of 64──► queue of full magazines ──► other threads' caches
 //! ```
 //!
-//! A thread takes and gives from a cache that it nearly always has for itself, so that a burst costs one
-//! lock that nobody else wants. Threads that only take (they receive) and threads that only give (they send)
-//! exchange whole magazines through a lock-free queue. No thread waits for another: a cache that is in use
-//! is passed over for the next one.
+//! A thread takes numbers from a cache and returns them to it. It nearly always has the cache for itself, so a burst
+//! costs one uncontended lock. Threads that only take numbers (they receive) and threads that only return them (they
+//! send) exchange whole magazines through a lock-free queue. No thread waits for another: a thread skips a cache that
+//! is in use.
 
 use std::array;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,8 @@ pub(crate) struct Free {
     caches: Box<[Cache]>,
 }
 
-/// On cache lines of its own: neighbours belong to other threads. Two lines, as the processor fetches pairs.
+/// On separate cache lines, because the neighbours belong to other threads. Two lines, because the processor fetches
+/// pairs.
 #[repr(align(128))]
 #[derive(Default)]
 struct Cache(Mutex<Vec<u32>>);
@@ -50,8 +51,8 @@ impl Free {
         free
     }
 
-    /// Takes at most `most` numbers and says how many. Fewer only if no more are free, or if another thread is
-    /// busy with those that are.
+    /// Takes at most `most` numbers and returns how many. It takes fewer only if no more are free, or if another thread
+    /// is busy with those that are.
     pub(crate) fn take(&self, most: usize, mut each: impl FnMut(u32)) -> usize {
         let mut cache = self.cache();
         let mut taken = 0;

@@ -4,18 +4,18 @@ use std::{ptr, slice};
 
 use crate::Packet;
 
-/// Takes the packets out of a burst, in order. Unlike those of `Vec::drain`, they are copied from one vector into the
-/// other at once. A packet that is a variable in between is written in other pieces than it is read in, for which the
-/// processor waits: some 5 ns each (Zen 4).
+/// Takes the packets out of a burst, in order. Unlike with `Vec::drain`, each packet is copied from one vector to the
+/// other in one step. A local variable in between would be written with stores of other sizes than the loads that read
+/// it, so the processor could not forward them: some 5 ns for each packet (Zen 4).
 ///
-/// Packets that are left when this goes keep their slots.
+/// Packets that are left when this is dropped keep their slots.
 pub(crate) struct Leaving<'b, 'p> {
     burst: &'b mut Vec<Packet<'p>>,
     next: usize,
     count: usize,
 }
 
-/// Vectors whose ends are kept beside each other while packets are sorted.
+/// Number of vectors whose ends are kept in one array while packets are sorted.
 const VECTORS: usize = 32;
 
 impl<'b, 'p> Leaving<'b, 'p> {
@@ -66,8 +66,8 @@ impl<'b, 'p> Leaving<'b, 'p> {
         }
     }
 
-    /// Moves the next packets to the ends of vectors, as many as there are items, in one loop without calls: `write`
-    /// has each of them and its item first, and says which vector is its.
+    /// Moves the next packets to the ends of vectors, as many as there are items, in one loop without calls. `write`
+    /// gets each packet with its item before it is moved, and returns the number of its vector.
     ///
     /// # Panics
     /// If there are more items than packets, or there is no such vector. Packets that were moved by this call then keep

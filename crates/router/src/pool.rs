@@ -60,12 +60,12 @@ unsafe impl Sync for Pool {}
 /// Bytes kept free in front of a received packet, for headers that become longer.
 pub const HEADROOM: usize = 256;
 
-/// The environment variable that forbids huge pages, and the size from which they are asked for.
+/// The environment variable that disables huge pages, and the size from which areas use them.
 const HUGE_PAGES: &str = "FIBULA_HUGE_PAGES";
 const HUGE: usize = 2 << 20;
 /// Bytes of a cache line.
 const LINE: u32 = 64;
-/// Areas begin at a page, as the system wants them for AF_XDP.
+/// Areas begin at a page, as AF_XDP requires.
 const PAGE: usize = 4096;
 
 /// A packet in a slot of a pool, with exclusive ownership of the slot. A packet that is leaked keeps its slot as long
@@ -98,10 +98,10 @@ impl Pool {
         Self::with_front(slots, slot_len, 0)
     }
 
-    /// A pool whose slots begin that many bytes later, in `stride` bytes each: ports have them for what they keep of
-    /// each slot (DPDK: `port::dpdk::FRONT`). The stride need not be a power of two here. Slots an odd number of cache
-    /// lines apart (64 bytes) do not compete for the same few places of the first-level cache; AF_XDP takes powers of
-    /// two only.
+    /// A pool with slots of `stride` bytes, of which the first `front` bytes are for the ports' data about the slot
+    /// (DPDK: `port::dpdk::FRONT`). The stride need not be a power of two here. Slots an odd number of cache lines
+    /// apart (64 bytes) do not compete for the same few places of the first-level cache; AF_XDP takes powers of two
+    /// only.
     ///
     /// # Panics
     /// If the stride is below 512 or no multiple of 64, the front leaves no room for a packet, there are no slots, or
@@ -193,8 +193,8 @@ impl Pool {
         }
     }
 
-    /// The slot of a packet. Its address says whether it is one of this pool: the areas of pools that live at the
-    /// same time are disjoint, and a packet's pool lives.
+    /// The slot of a packet. Its address shows whether it belongs to this pool, because pools that exist at the same
+    /// time have disjoint areas, and a packet's pool exists.
     fn slot_of(&self, packet: &Packet<'_>) -> u32 {
         let at = packet.slot.addr().get().wrapping_sub(self.area.addr().get());
         assert!(at < self.layout.size(), "a packet of another pool");
@@ -225,11 +225,11 @@ impl Pool {
     }
 }
 
-/// For ports whose driver takes slots and gives them back by itself.
+/// For ports whose driver takes and returns slots.
 #[cfg(all(target_os = "linux", feature = "dpdk"))]
 impl Pool {
-    /// Takes at most `most` slots, which are the caller's until it gives them back or a packet is in them, and says
-    /// how many.
+    /// Takes at most `most` slots and returns how many. The caller owns them until it returns them or makes packets in
+    /// them.
     pub(crate) fn take_slots(&self, most: usize, each: impl FnMut(u32)) -> usize {
         self.free.take(most, each)
     }
@@ -243,7 +243,7 @@ impl Pool {
     }
 }
 
-/// What the shim takes a packet for.
+/// The layout of a packet in the shim.
 #[cfg(all(target_os = "linux", feature = "dpdk"))]
 const _: () = {
     use std::mem::offset_of;

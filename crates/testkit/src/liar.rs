@@ -36,13 +36,13 @@ pub struct Liar<A: Addr> {
     lie: Lie,
     about: A,
     /// How many addresses it was asked about.
-    asked: Arc<AtomicUsize>,
+    lookups: Arc<AtomicUsize>,
 }
 
 impl<A: Addr> Liar<A> {
     /// A liar over these routes.
     pub fn new(routes: &Routes<A>, lie: Lie, about: A) -> Self {
-        Self { right: Oracle::new(routes), lie, about, asked: Arc::default() }
+        Self { right: Oracle::new(routes), lie, about, lookups: Arc::default() }
     }
 
     /// What is wrong with it.
@@ -51,16 +51,16 @@ impl<A: Addr> Liar<A> {
     }
 
     /// Counts the addresses that it is asked about.
-    pub fn asked(&self) -> Arc<AtomicUsize> {
-        Arc::clone(&self.asked)
+    pub fn lookups(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.lookups)
     }
 
     fn answer(&self, addr: A, is_single: bool) -> Hop {
-        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        let lookups = self.lookups.fetch_add(1, Ordering::Relaxed);
         let lies = match self.lie {
             Lie::Singly => is_single,
             Lie::InBatches => !is_single,
-            Lie::After(many) => asked >= many,
+            Lie::After(many) => lookups >= many,
             Lie::Honest | Lie::Stale | Lie::Rebuilt => false,
         };
         let hop = self.right.lookup(addr);

@@ -2,7 +2,7 @@ use fibula_core::{BuildError, Range, Routes};
 use fibula_simd::Table;
 
 use super::code::{self, DIRECT_MOST, direct, masks, row};
-use super::pointer::Kind;
+use super::pointer::Target;
 use super::{Dense, Level, Lulea, NAME, Pointer, VeryDense};
 
 /// Compiles the routes in one pass over their ranges.
@@ -105,7 +105,7 @@ impl<P: Pointer> Builder<P> {
             // Whole slots with one answer are divided into aligned blocks.
             let covered = ((u64::from(range.last - first) + 1) >> shift) as usize;
             let end = covered.min(slots);
-            let pointer = P::new(Kind::Hop, range.hop.to_bits().wrapping_add(1) as usize);
+            let pointer = P::new(Target::Hop, range.hop.to_bits().wrapping_add(1) as usize);
             while slot < end {
                 heads.push((slot, pointer));
                 let aligned = if slot == 0 { slots } else { 1 << slot.trailing_zeros() };
@@ -124,7 +124,7 @@ impl<P: Pointer> Builder<P> {
         let chunks = &mut self.levels[level - 1];
         if heads.len() <= 8 {
             chunks.sparse.push(sparse(&heads));
-            return P::new(Kind::Sparse, chunks.sparse.len() - 1);
+            return P::new(Target::Sparse, chunks.sparse.len() - 1);
         }
         let first_pointer = chunks.pointers.len() as u32;
         let mut pointers = Vec::new();
@@ -137,7 +137,7 @@ impl<P: Pointer> Builder<P> {
             dense[..16].copy_from_slice(&offsets(groups, &starts, 16));
             dense[16..].copy_from_slice(&place);
             chunks.dense.push(dense);
-            P::new(Kind::Dense, chunks.dense.len() - 1)
+            P::new(Target::Dense, chunks.dense.len() - 1)
         } else {
             let mut very_dense = [0; 20];
             very_dense[..16].copy_from_slice(&offsets(groups, &starts, 4));
@@ -146,7 +146,7 @@ impl<P: Pointer> Builder<P> {
                 very_dense[18 + pair] = (starts[8 * pair] | starts[8 * pair + 4] << 8) as u16;
             }
             chunks.very_dense.push(very_dense);
-            P::new(Kind::VeryDense, chunks.very_dense.len() - 1)
+            P::new(Target::VeryDense, chunks.very_dense.len() - 1)
         }
     }
 

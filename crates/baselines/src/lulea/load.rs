@@ -3,7 +3,7 @@ use fibula_simd::Table;
 
 use super::code::{self, Code, mapped, read};
 use super::lookup::{base_index, first_pointer};
-use super::pointer::{Kind, pointers};
+use super::pointer::{Target, pointers};
 use super::{BASES, CODES, Level, Lulea, MAP, Pointer, level_names};
 use fibula_engines::common::table;
 
@@ -90,11 +90,11 @@ fn check<P: Pointer>(
     let sound = |pointer: &P| {
         let (kind, index) = pointer.parts();
         match (kind, next) {
-            (Kind::Hop, _) => index <= hop_count as usize,
+            (Target::Hop, _) => index <= hop_count as usize,
             (_, None) => false,
-            (Kind::Sparse, Some(level)) => index < level.sparse.len(),
-            (Kind::Dense, Some(level)) => index < level.dense.len(),
-            (Kind::VeryDense, Some(level)) => index < level.very_dense.len(),
+            (Target::Sparse, Some(level)) => index < level.sparse.len(),
+            (Target::Dense, Some(level)) => index < level.dense.len(),
+            (Target::VeryDense, Some(level)) => index < level.very_dense.len(),
         }
     };
     if pointers.iter().all(sound) {

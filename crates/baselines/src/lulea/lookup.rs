@@ -1,7 +1,7 @@
 use fibula_core::Hop;
 
 use super::code::{Code, mapped, read};
-use super::pointer::{Kind, heads, pointers};
+use super::pointer::{Target, heads, pointers};
 use super::{Level, Lulea, Pointer};
 use fibula_engines::common::hop;
 
@@ -24,13 +24,13 @@ pub(super) fn lookup<P: Pointer>(tables: &Lulea<P>, addr: u32, mut touch: impl F
         let slot = (addr >> shift) as u8;
         let (kind, index) = pointer.parts();
         pointer = match kind {
-            Kind::Hop => return hop(index as u32),
-            Kind::Sparse => {
+            Target::Hop => return hop(index as u32),
+            Target::Sparse => {
                 touch(2);
                 let chunk = &level.sparse[index];
                 pointers::<P>(chunk)[last_head(heads::<P>(chunk), slot)]
             }
-            Kind::Dense => {
+            Target::Dense => {
                 let chunk = &level.dense[index];
                 match dense(&tables.map, level, chunk, |_| 0, slot) {
                     Ok(pointer) => {
@@ -43,7 +43,7 @@ pub(super) fn lookup<P: Pointer>(tables: &Lulea<P>, addr: u32, mut touch: impl F
                     }
                 }
             }
-            Kind::VeryDense => {
+            Target::VeryDense => {
                 let chunk = &level.very_dense[index];
                 let base = |group: usize| base_index(chunk, group / 4);
                 match dense(&tables.map, level, &chunk[..18], base, slot) {

@@ -13,15 +13,15 @@ pub trait Pointer: sealed::Sealed + Pod + Send + Sync {
     #[doc(hidden)]
     type Sparse: Pod + Send + Sync + AsRef<[Self]> + AsMut<[Self]>;
     #[doc(hidden)]
-    fn new(kind: Kind, index: usize) -> Self;
+    fn new(target: Target, index: usize) -> Self;
     #[doc(hidden)]
-    fn parts(self) -> (Kind, usize);
+    fn parts(self) -> (Target, usize);
 }
 
 /// The kind of a pointer's target.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Target {
     Hop,
     Sparse,
     Dense,
@@ -43,19 +43,19 @@ macro_rules! pointer {
             type Sparse = [$t; $sparse];
 
             /// A number that is too large is truncated; the build counts and refuses such a table.
-            fn new(kind: Kind, index: usize) -> Self {
-                (kind as $t) << $index_bits | index as $t & ((1 << $index_bits) - 1)
+            fn new(target: Target, index: usize) -> Self {
+                (target as $t) << $index_bits | index as $t & ((1 << $index_bits) - 1)
             }
 
             #[inline(always)]
-            fn parts(self) -> (Kind, usize) {
-                let kind = match self >> $index_bits {
-                    0 => Kind::Hop,
-                    1 => Kind::Sparse,
-                    2 => Kind::Dense,
-                    _ => Kind::VeryDense,
+            fn parts(self) -> (Target, usize) {
+                let target = match self >> $index_bits {
+                    0 => Target::Hop,
+                    1 => Target::Sparse,
+                    2 => Target::Dense,
+                    _ => Target::VeryDense,
                 };
-                (kind, (self & ((1 << $index_bits) - 1)) as usize)
+                (target, (self & ((1 << $index_bits) - 1)) as usize)
             }
         }
 

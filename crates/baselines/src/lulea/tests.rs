@@ -3,7 +3,7 @@ use fibula_testkit::{Oracle, check::check, probes, tables};
 
 use super::Lulea;
 use super::code::{Code, DIRECT_MOST, ROWS, map, masks, read};
-use super::pointer::{Kind, Pointer};
+use super::pointer::{Pointer, Target};
 
 fn routes(list: &[(&str, u32)]) -> Routes<u32> {
     list.iter().map(|(prefix, hop)| (prefix.parse().unwrap(), Hop::new(*hop))).collect()
@@ -33,7 +33,7 @@ fn worked_example() {
     let row = masks(4)[1..].binary_search(&0b0001_0101_0000_0001).unwrap();
     assert_eq!(read(engine.codes[0x0a1]), Code::Row { row, offset: 0 });
     let hops = engine.pointers.iter().map(|pointer| pointer.parts());
-    assert!(hops.eq([2, 0, 3, 0].map(|code| (Kind::Hop, code))));
+    assert!(hops.eq([2, 0, 3, 0].map(|code| (Target::Hop, code))));
     let answers = [0x0a1a_0001, 0x0a1b_ffff, 0x0a19_0001, 0x0a10_0000, 0x0a00_0000];
     let hops = [Hop::new(2), Hop::new(2), Hop::NONE, Hop::new(1), Hop::new(0)];
     assert_eq!(answers.map(|addr| engine.lookup(addr)), hops);

@@ -130,7 +130,7 @@ pub(super) struct Tries<A: TrieAddr> {
 
 /// A node on the way down.
 #[derive(Clone, Copy)]
-struct Place {
+struct Cursor {
     node: u32,
     level: u8,
     /// The parent, and which of its children the node is; none for a root.
@@ -149,15 +149,15 @@ impl<A: TrieAddr> Tries<A> {
     /// same prefix; returns the root. O(depth).
     pub(super) fn insert(&mut self, root: u32, level: u8, prefix: Prefix<A>, hop: Hop) -> u32 {
         let (mut addr, mut info) = (prefix.addr(), hop.to_bits() << 8 | u32::from(prefix.len()));
-        let mut place = Place { node: root, level, parent: None };
-        while place.node != 0 {
-            let node = &mut self.nodes.to_mut()[place.node as usize];
+        let mut cursor = Cursor { node: root, level, parent: None };
+        while cursor.node != 0 {
+            let node = &mut self.nodes.to_mut()[cursor.node as usize];
             let (here_addr, here) = (A::addr(node), A::info(node));
             let is_here = here_addr == addr && len(here) == len(info);
             // If one that stays meets one that goes on, the latter is nowhere below: it would be longer
             // than a longest, or deeper than its length.
             let stays =
-                len(info) == place.level || len(here) > place.level && len(info) > len(here);
+                len(info) == cursor.level || len(here) > cursor.level && len(info) > len(here);
             if is_here || stays {
                 let children = A::children(node);
                 *node = A::node(addr, info);
@@ -168,12 +168,12 @@ impl<A: TrieAddr> Tries<A> {
             if is_here {
                 return root;
             }
-            place = child(node, place, addr);
+            cursor = child(node, cursor, addr);
         }
         let new = self.nodes.take();
         let nodes = self.nodes.to_mut();
         nodes[new as usize] = A::node(addr, info);
-        if let Some((parent, side)) = place.parent {
+        if let Some((parent, side)) = cursor.parent {
             A::set_child(&mut nodes[parent as usize], side, new);
         }
         if root == 0 { new } else { root }
@@ -183,32 +183,32 @@ impl<A: TrieAddr> Tries<A> {
     /// longest prefix below takes its place, and so on downwards. O(depth), and the number of nodes
     /// below where many of them hold prefixes without a further bit.
     pub(super) fn remove(&mut self, root: u32, level: u8, prefix: Prefix<A>) -> u32 {
-        let mut place = Place { node: root, level, parent: None };
-        while place.node != 0 {
-            let node = &self.nodes[place.node as usize];
+        let mut cursor = Cursor { node: root, level, parent: None };
+        while cursor.node != 0 {
+            let node = &self.nodes[cursor.node as usize];
             if A::addr(node) == prefix.addr() && len(A::info(node)) == prefix.len() {
-                return self.take_out(root, place);
+                return self.take_out(root, cursor);
             }
-            if place.level == prefix.len() {
+            if cursor.level == prefix.len() {
                 break;
             }
-            place = child(node, place, prefix.addr());
+            cursor = child(node, cursor, prefix.addr());
         }
         root
     }
 
-    fn take_out(&mut self, root: u32, mut place: Place) -> u32 {
-        while let Some((_, below)) = self.longest_child(place) {
+    fn take_out(&mut self, root: u32, mut cursor: Cursor) -> u32 {
+        while let Some((_, below)) = self.longest_child(cursor) {
             let nodes = self.nodes.to_mut();
-            let (from, to) = (nodes[below.node as usize], &mut nodes[place.node as usize]);
+            let (from, to) = (nodes[below.node as usize], &mut nodes[cursor.node as usize]);
             let children = A::children(to);
             *to = A::node(A::addr(&from), A::info(&from));
             A::set_child(to, 0, children[0]);
             A::set_child(to, 1, children[1]);
-            place = below;
+            cursor = below;
         }
-        self.nodes.give(place.node);
-        match place.parent {
+        self.nodes.give(cursor.node);
+        match cursor.parent {
             None => 0,
             Some((parent, side)) => {
                 A::set_child(&mut self.nodes.to_mut()[parent as usize], side, 0);
@@ -218,29 +218,29 @@ impl<A: TrieAddr> Tries<A> {
     }
 
     /// The longest prefix below the node, with its length.
-    fn longest_child(&self, place: Place) -> Option<(u8, Place)> {
-        let children = A::children(&self.nodes[place.node as usize]);
+    fn longest_child(&self, cursor: Cursor) -> Option<(u8, Cursor)> {
+        let children = A::children(&self.nodes[cursor.node as usize]);
         let below = children.into_iter().enumerate().filter(|&(_, node)| node != 0);
         below
             .map(|(side, node)| {
-                let parent = Some((place.node, side));
-                self.longest(Place { node, level: place.level + 1, parent })
+                let parent = Some((cursor.node, side));
+                self.longest(Cursor { node, level: cursor.level + 1, parent })
             })
             .max_by_key(|&(len, _)| len)
     }
 
     /// The longest prefix of a subtrie: its root's, or one below a root that must stay.
-    fn longest(&self, place: Place) -> (u8, Place) {
-        let len = len(A::info(&self.nodes[place.node as usize]));
-        let below = if len == place.level { self.longest_child(place) } else { None };
-        below.unwrap_or((len, place))
+    fn longest(&self, cursor: Cursor) -> (u8, Cursor) {
+        let len = len(A::info(&self.nodes[cursor.node as usize]));
+        let below = if len == cursor.level { self.longest_child(cursor) } else { None };
+        below.unwrap_or((len, cursor))
     }
 }
 
 /// The node's child towards the address.
 #[inline(always)]
-fn child<A: TrieAddr>(node: &A::Node, place: Place, addr: A) -> Place {
-    let side = addr.side(place.level);
-    let parent = Some((place.node, side));
-    Place { node: A::children(node)[side], level: place.level + 1, parent }
+fn child<A: TrieAddr>(node: &A::Node, cursor: Cursor, addr: A) -> Cursor {
+    let side = addr.side(cursor.level);
+    let parent = Some((cursor.node, side));
+    Cursor { node: A::children(node)[side], level: cursor.level + 1, parent }
 }

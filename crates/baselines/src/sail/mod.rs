@@ -29,10 +29,10 @@
 //! Everywhere a stored hop is the hop plus one, and 0 is "no route".
 
 pub mod bitmaps;
+mod division;
 pub mod merged;
 pub mod multi;
 pub mod on_chip;
-mod shape;
 #[cfg(test)]
 mod tests;
 

@@ -61,7 +61,7 @@ use fibula_core::{
 };
 use fibula_simd::Table;
 
-use super::shape::{CHUNK, Shape};
+use super::division::{CHUNK, Division};
 use super::{at_most, hop};
 use fibula_engines::common::{each, table};
 
@@ -95,19 +95,19 @@ impl SailM {
     pub fn overlay(fibs: &[Routes<u32>]) -> Result<Self, BuildError> {
         let hops = fibs.iter().map(Routes::hop_count).max().unwrap_or(0);
         at_most(NAME, "next hops", u16::MAX.into(), hops as usize)?;
-        let shape = Shape::of(&fibs.iter().collect::<Vec<_>>());
-        at_most(NAME, "chunks of level 24", u16::MAX.into(), shape.chunks24())?;
-        at_most(NAME, "chunks of level 32", 1 << 16, shape.chunks32())?;
+        let division = Division::of(&fibs.iter().collect::<Vec<_>>());
+        at_most(NAME, "chunks of level 24", u16::MAX.into(), division.chunks24())?;
+        at_most(NAME, "chunks of level 32", 1 << 16, division.chunks32())?;
 
-        let mut b24 = vec![0u64; shape.chunks24() * CHUNK / 64];
-        let divided = shape.c24().enumerate().filter(|(_, chunk)| chunk.is_some());
+        let mut b24 = vec![0u64; division.chunks24() * CHUNK / 64];
+        let divided = division.c24().enumerate().filter(|(_, chunk)| chunk.is_some());
         divided.for_each(|(place, _)| b24[place / 64] |= 1 << (place % 64));
-        let c16 = shape.c16().map(|chunk| chunk.map_or(0, |chunk| chunk as u16 + 1));
+        let c16 = division.c16().map(|chunk| chunk.map_or(0, |chunk| chunk as u16 + 1));
         let (mut n16, mut n24, mut n32) = (Vec::new(), Vec::new(), Vec::new());
         for fib in fibs {
-            let codes = shape.paint(fib);
+            let codes = division.paint(fib);
             n16.extend(codes.n16.iter().map(|&code| code as u16));
-            let merged = codes.n24.iter().zip(shape.c24());
+            let merged = codes.n24.iter().zip(division.c24());
             n24.extend(merged.map(|(&code, chunk)| chunk.map_or(code as u16, |c| c as u16)));
             n32.extend(codes.n32.iter().map(|&code| code as u16));
         }
@@ -116,7 +116,7 @@ impl SailM {
             c16: Table::from_vec(c16.collect()),
             b24: Table::from_vec(b24),
             n16: Table::from_vec(n16),
-            places: [shape.chunks24() * CHUNK, shape.chunks32() * CHUNK],
+            places: [division.chunks24() * CHUNK, division.chunks32() * CHUNK],
             n24: Table::from_vec(n24),
             n32: Table::from_vec(n32),
         })

@@ -58,7 +58,7 @@ fn refuses<A: Addr>(routes: &Routes<A>) {
         [(Lie::Singly, 64), (Lie::InBatches, 64), (Lie::InBatches, 1), (Lie::Singly, 512)]
     {
         let (liar, honest) = (new(lie), new(Lie::Honest));
-        let (asked, asked_honest) = (liar.asked(), honest.asked());
+        let (asked, asked_honest) = (liar.lookups(), honest.lookups());
         let both = [built(liar), built(honest)];
         let args = format!("--traffic RND --batch {batch}");
         let (rows, outcome) = measured(&args, routes, &both);

@@ -208,7 +208,7 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
         for (((addrs, next), places), hops) in addrs.iter().zip(next).zip(places).zip(hops) {
             for (((&addr, next), place), hop) in addrs.iter().zip(next).zip(places).zip(hops) {
                 *hop = A::of(self.code(addr, place));
-                *place = self.asked(*next);
+                *place = self.locate(*next);
             }
         }
     }
@@ -221,14 +221,14 @@ impl<'a, V: Leaf, const N: usize> RunSearch<'a, V, N> {
         }
         for (addrs, places) in addrs.iter().zip(places) {
             for (&addr, place) in addrs.iter().zip(places) {
-                *place = self.asked(addr);
+                *place = self.locate(addr);
             }
         }
     }
 
     /// Returns the place of an address's record, and prefetches the record.
     #[inline(always)]
-    fn asked(&self, addr: u32) -> u32 {
+    fn locate(&self, addr: u32) -> u32 {
         let place = self.root[(addr >> (32 - ROOT_BITS)) as usize];
         if N == FAR_STAGE {
             // For one lookup in five, the value lies in the second line.

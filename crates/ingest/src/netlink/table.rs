@@ -157,7 +157,7 @@ impl Table {
 
     /// Announces the routes whose next hops were replaced.
     fn settle(&mut self, sink: &mut dyn Sink) {
-        self.objects.settle(|key, next_hops| say(key, next_hops, sink));
+        self.objects.settle(|key, next_hops| announce(key, next_hops, sink));
     }
 
     fn key(&mut self, route: &Route, sink: &mut dyn Sink) -> Key {
@@ -194,7 +194,7 @@ impl Table {
                 if set.len() < 2 {
                     self.sets.remove(&key);
                 }
-                say(key, &self.scratch, sink);
+                announce(key, &self.scratch, sink);
                 return;
             }
             self.sets.remove(&key);
@@ -247,7 +247,7 @@ impl Table {
                 if !is_known && self.is_dumping {
                     return Ok(());
                 }
-                say(key, next_hops, sink);
+                announce(key, next_hops, sink);
                 return match is_known {
                     true => Ok(()),
                     false => {
@@ -263,7 +263,7 @@ impl Table {
         if is_useless(&self.scratch) {
             sink.noted("a route without a next hop that is up counts as withdrawn");
         }
-        say(key, &self.scratch, sink);
+        announce(key, &self.scratch, sink);
         Ok(())
     }
 
@@ -314,7 +314,7 @@ fn is_useless(next_hops: &NextHops) -> bool {
 }
 
 /// Announces a route; one that forwards and has no next hop is withdrawn.
-fn say(key: Key, next_hops: &NextHops, sink: &mut dyn Sink) {
+fn announce(key: Key, next_hops: &NextHops, sink: &mut dyn Sink) {
     let announced = Change::Announce(Attributes::NextHops(next_hops));
     change(key, if is_useless(next_hops) { Change::Withdraw } else { announced }, sink);
 }

@@ -60,7 +60,7 @@ impl From<KeyAt> for Guessed {
 struct Networks {
     rows: usize,
     /// Rows that are right, with a length that says something: neither 0 nor that of an address.
-    telling: usize,
+    blocks: usize,
     /// Rows that would be damaged.
     wrong: usize,
     /// Rows with a valid length, whatever the address.
@@ -89,7 +89,7 @@ impl Guess<'_> {
         let is_address = |row: &Row| row.get(other).is_some_and(|f| parse_ip(f).is_some());
         // No range ends in a length, so most rows decide, right or wrong.
         let lengths = networks.lengths * 2 > networks.rows && !self.mostly(is_address);
-        if lengths || self.has_masks(other) || networks.telling > networks.wrong {
+        if lengths || self.has_masks(other) || networks.blocks > networks.wrong {
             return KeyAt::Net { addr, len: other };
         }
         let decimal = self.mostly(|row| parse_row(row, addr, other, true))
@@ -133,7 +133,7 @@ impl Guess<'_> {
             let network = |bits| parse_network(field(addr), field(len), bits);
             found.lengths += usize::from(network(HostBits::Mask).is_ok());
             match network(HostBits::Refuse) {
-                Ok(network) => found.telling += usize::from(is_telling(network)),
+                Ok(network) => found.blocks += usize::from(is_block(network)),
                 Err(_) => found.wrong += 1,
             }
         }
@@ -190,7 +190,7 @@ impl Guess<'_> {
             return Some(KeyAt::One(at).into());
         }
         let networks = self.networks(at, at + 1);
-        let note = (networks.telling > networks.wrong).then_some(ADDRESSES);
+        let note = (networks.blocks > networks.wrong).then_some(ADDRESSES);
         Some(Guessed { key: KeyAt::One(at), note })
     }
 
@@ -237,7 +237,7 @@ impl Guess<'_> {
         if self.has_masks(at + 1) {
             return key.into();
         }
-        if networks.telling > networks.wrong {
+        if networks.blocks > networks.wrong {
             let doubtful = networks.wrong > 0 || self.has_names(key);
             return Guessed { key, note: doubtful.then_some(NETWORKS) };
         }
@@ -294,7 +294,7 @@ fn range_of(prefix: AnyPrefix) -> Key {
 }
 
 /// Whether the length says something: addresses have values of 32, too.
-fn is_telling(network: AnyPrefix) -> bool {
+fn is_block(network: AnyPrefix) -> bool {
     match network {
         AnyPrefix::V4(prefix) => !matches!(prefix.len(), 0 | 32),
         AnyPrefix::V6(prefix) => !matches!(prefix.len(), 0 | 128),

@@ -31,14 +31,14 @@ pub struct Workload<A> {
 pub struct Case<'a, A: Addr> {
     pub cells: Vec<Cell>,
     pub subject: &'a Subject<A>,
-    pub asked: &'a Workload<A>,
+    pub workload: &'a Workload<A>,
     mlps: Vec<f64>,
     /// What it answered wrongly.
     wrong: Option<String>,
 }
 
 impl Experiment<'_> {
-    pub fn asked<A: Addr>(
+    pub fn workload<A: Addr>(
         &self,
         routes: &Routes<A>,
         traffic: &TrafficInput,
@@ -59,7 +59,7 @@ impl Experiment<'_> {
         let batch = self.args.batch as usize;
         for case in &mut *cases {
             let Some((engine, _)) = &case.subject.built else { continue };
-            let pairs = case.asked.keys.iter().zip(&case.asked.expected);
+            let pairs = case.workload.keys.iter().zip(&case.workload.expected);
             let mut wrong = pairs.flat_map(|(keys, right)| differences(engine, keys, right, batch));
             case.wrong = wrong.next();
         }
@@ -67,7 +67,7 @@ impl Experiment<'_> {
         for _ in 0..self.args.runs {
             for case in &mut *cases {
                 let Some((engine, _)) = &case.subject.built else { continue };
-                let Workload { keys, expected } = case.asked;
+                let Workload { keys, expected } = case.workload;
                 let keys: Vec<&[A]> = keys.iter().map(Vec::as_slice).collect();
                 let run = fibula_testkit::measure::run(
                     engine,
@@ -131,9 +131,9 @@ impl<A: Addr> Subject<A> {
 }
 
 impl<'a, A: Addr> Case<'a, A> {
-    pub fn new(subject: &'a Subject<A>, asked: &'a Workload<A>, more: &[Cell]) -> Self {
+    pub fn new(subject: &'a Subject<A>, workload: &'a Workload<A>, more: &[Cell]) -> Self {
         let cells = subject.cells.iter().chain(more).cloned().collect();
-        Self { cells, subject, asked, mlps: Vec::new(), wrong: None }
+        Self { cells, subject, workload, mlps: Vec::new(), wrong: None }
     }
 
     /// The rate; sorts those of the runs.
@@ -169,16 +169,17 @@ mod tests {
         let csv = Csv::create(&path).unwrap();
         let mut experiment = Experiment { args: &args, cores: Vec::new(), csv, is_wrong: false };
         let routes = tables::dense::<u32>(5, 500);
-        let asked = experiment.asked(&routes, &TrafficInput::Pattern(Traffic::Rnd), 1).unwrap();
+        let workload =
+            experiment.workload(&routes, &TrafficInput::Pattern(Traffic::Rnd), 1).unwrap();
         let subject = |lie: Lie| {
-            let liar = Liar::new(&routes, lie, asked.keys[0][KEYS - 1]);
+            let liar = Liar::new(&routes, lie, workload.keys[0][KEYS - 1]);
             let cells = vec![("engine", format!("{lie:?}"))];
             Subject::new(cells, &routes, Some((liar, Duration::from_millis(3))))
         };
         let lies = [Lie::Honest, Lie::Singly, Lie::InBatches, Lie::After(2 * KEYS)];
         let subjects = lies.map(subject);
         let mut cases: Vec<_> =
-            subjects.iter().map(|subject| Case::new(subject, &asked, &[])).collect();
+            subjects.iter().map(|subject| Case::new(subject, &workload, &[])).collect();
         experiment.measure(&mut cases);
         assert!(experiment.is_wrong);
         assert_eq!(cases.len(), 1);
@@ -186,7 +187,7 @@ mod tests {
 
         experiment.is_wrong = false;
         let honest = subject(Lie::Honest);
-        experiment.measure(&mut vec![Case::new(&honest, &asked, &[])]);
+        experiment.measure(&mut vec![Case::new(&honest, &workload, &[])]);
         assert!(!experiment.is_wrong);
 
         experiment.write("a table", cases).unwrap();

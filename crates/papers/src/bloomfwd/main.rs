@@ -327,16 +327,16 @@ impl Experiment<'_> {
             note(format_args!("more threads than the {cores} cores: their rates do not add up"));
         }
         let subjects = named(routes, &["bloomfwd-baseline", "bloomfwd", "miht", "miht-batch"])?;
-        let asked =
-            |&threads: &u32| self.asked(routes, &TrafficInput::Pattern(Traffic::Rnd), threads);
-        let asked: Vec<_> = counts.iter().map(asked).collect::<Result<_, _>>()?;
+        let workload =
+            |&threads: &u32| self.workload(routes, &TrafficInput::Pattern(Traffic::Rnd), threads);
+        let workload: Vec<_> = counts.iter().map(workload).collect::<Result<_, _>>()?;
         let mut cases = Vec::new();
-        for (threads, asked) in counts.iter().zip(&asked) {
+        for (threads, workload) in counts.iter().zip(&workload) {
             let cells = [("threads", threads.to_string())];
-            cases.extend(subjects.iter().map(|subject| Case::new(subject, asked, &cells)));
+            cases.extend(subjects.iter().map(|subject| Case::new(subject, workload, &cells)));
         }
         self.measure(&mut cases);
-        let one = cases.iter_mut().filter(|case| case.asked.keys.len() == 1);
+        let one = cases.iter_mut().filter(|case| case.workload.keys.len() == 1);
         let alone: Vec<_> = one.map(|case| (case.subject.cells.clone(), case.median())).collect();
         for case in &mut cases {
             let base = alone.iter().find(|(cells, _)| *cells == case.subject.cells);
@@ -356,12 +356,12 @@ impl Experiment<'_> {
         traffic: &[(String, TrafficInput)],
     ) -> Result<(), Failure> {
         let subjects = named(routes, engines)?;
-        let asked = traffic.iter().map(|(_, traffic)| self.asked(routes, traffic, 1));
-        let asked: Vec<_> = asked.collect::<Result<_, _>>()?;
+        let workload = traffic.iter().map(|(_, traffic)| self.workload(routes, traffic, 1));
+        let workload: Vec<_> = workload.collect::<Result<_, _>>()?;
         let mut cases = Vec::new();
-        for ((name, _), asked) in traffic.iter().zip(&asked) {
+        for ((name, _), workload) in traffic.iter().zip(&workload) {
             let cells = [(column, name.clone())];
-            cases.extend(subjects.iter().map(|subject| Case::new(subject, asked, &cells)));
+            cases.extend(subjects.iter().map(|subject| Case::new(subject, workload, &cells)));
         }
         self.measure(&mut cases);
         self.write(table, cases)
@@ -372,13 +372,13 @@ impl Experiment<'_> {
         let mut all = Vec::new();
         for parts in PARTS {
             let routes = part(routes, parts, self.args.seed);
-            let asked = self.asked(&routes, &TrafficInput::Pattern(Traffic::Rnd), 1)?;
-            all.push((parts, named(&routes, &["bloomfwd"])?, asked));
+            let workload = self.workload(&routes, &TrafficInput::Pattern(Traffic::Rnd), 1)?;
+            all.push((parts, named(&routes, &["bloomfwd"])?, workload));
         }
         let mut cases = Vec::new();
-        for (parts, subjects, asked) in &all {
+        for (parts, subjects, workload) in &all {
             let cells = [("part", format!("1/{parts}"))];
-            cases.extend(subjects.iter().map(|subject| Case::new(subject, asked, &cells)));
+            cases.extend(subjects.iter().map(|subject| Case::new(subject, workload, &cells)));
         }
         self.measure(&mut cases);
         self.write(table, cases)
@@ -391,8 +391,8 @@ impl Experiment<'_> {
         routes: &Routes<A>,
         subjects: &[Subject<A>],
     ) -> Result<(), Failure> {
-        let asked = self.asked(routes, &TrafficInput::Pattern(Traffic::Rnd), 1)?;
-        let mut cases = subjects.iter().map(|subject| Case::new(subject, &asked, &[])).collect();
+        let workload = self.workload(routes, &TrafficInput::Pattern(Traffic::Rnd), 1)?;
+        let mut cases = subjects.iter().map(|subject| Case::new(subject, &workload, &[])).collect();
         self.measure(&mut cases);
         self.write(table, cases)
     }

@@ -69,13 +69,13 @@ impl Adopted {
     /// Every number means in these paths what it should.
     fn check(&self, paths: &Paths) {
         for (&meaning, token) in self.meanings.iter().zip(&self.tokens) {
-            let told = paths.told();
+            let description = paths.description();
             let number = token.as_ref().expect("it has a next hop").group as usize;
-            let Group::Forward(members) = &told.groups[number] else {
-                panic!("{meaning} is {:?}", told.groups[number])
+            let Group::Forward(members) = &description.groups[number] else {
+                panic!("{meaning} is {:?}", description.groups[number])
             };
             let [Member::Gateway(at)] = members[..] else { panic!("{members:?}") };
-            assert_eq!(told.adjacencies[at as usize].gateway, gateway(meaning));
+            assert_eq!(description.adjacencies[at as usize].gateway, gateway(meaning));
         }
     }
 }
@@ -118,10 +118,14 @@ fn a_number_means_the_same_to_all() {
             let ports = [PortLink { interface: 1, ..PortLink::default() }];
             while working.load(Ordering::SeqCst) > 0 {
                 let known = catalogue.known();
-                let told = egress(&links, &ports, known.groups.iter().map(Option::as_deref));
+                let description = egress(&links, &ports, known.groups.iter().map(Option::as_deref));
                 let old = published.load();
                 let (number, knows) = (old.number + 1, known.version);
-                published.publish(Arc::new(Current { number, knows, paths: Paths::new(told) }));
+                published.publish(Arc::new(Current {
+                    number,
+                    knows,
+                    paths: Paths::new(description),
+                }));
                 retired.put(old);
                 thread::yield_now();
             }

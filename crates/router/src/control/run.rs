@@ -170,7 +170,7 @@ impl Control {
 
     /// The published egress table.
     pub fn egress(&self) -> Egress {
-        self.meeting.published.load().paths.told().clone()
+        self.meeting.published.load().paths.description().clone()
     }
 
     /// The counters.
@@ -382,11 +382,11 @@ impl Run {
             self.state.own = Some(own);
         }
         let Known { groups, version } = self.meeting.catalogue.known();
-        let told = egress(&self.links, &self.ports, groups.iter().map(Option::as_deref));
-        self.count(&groups, &told);
+        let description = egress(&self.links, &self.ports, groups.iter().map(Option::as_deref));
+        self.count(&groups, &description);
         let old = self.meeting.published.load();
         let number = old.number + 1;
-        let paths = Paths::new(told);
+        let paths = Paths::new(description);
         self.meeting.published.publish(Arc::new(Current { number, knows: version, paths }));
         self.retired.put(old);
         let making = began.elapsed().saturating_sub(now);
@@ -399,9 +399,9 @@ impl Run {
         figures.clone_from(&self.state.figures);
     }
 
-    fn count(&mut self, groups: &[Option<Arc<NextHops>>], told: &Egress) {
+    fn count(&mut self, groups: &[Option<Arc<NextHops>>], description: &Egress) {
         let figures = &mut self.state.figures;
-        let used = groups.iter().zip(&told.groups).skip(1).filter_map(|(means, group)| {
+        let used = groups.iter().zip(&description.groups).skip(1).filter_map(|(means, group)| {
             means.as_ref().filter(|means| means.kind == fibula_core::RouteKind::Unicast)?;
             Some(group)
         });
@@ -414,9 +414,9 @@ impl Run {
             }
         }
         figures.groups = groups.iter().skip(1).flatten().count();
-        figures.gateways = told.adjacencies.len();
-        figures.unresolved = told.adjacencies.iter().filter(|way| way.mac.is_none()).count();
-        figures.neighbours = told.neighbours.len();
+        figures.gateways = description.adjacencies.len();
+        figures.unresolved = description.adjacencies.iter().filter(|way| way.mac.is_none()).count();
+        figures.neighbours = description.neighbours.len();
         figures.asked = self.questions.count;
         figures.watched = self.watch.figures;
         figures.overruns = self.overruns.load(Relaxed);

@@ -17,7 +17,7 @@ use super::{Adjacency, Egress, EgressPort, Group, GroupId, Member};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Paths {
-    told: Egress,
+    description: Egress,
     /// By group: the exit of all its packets, or a range of `shares`.
     ways: Vec<Exit>,
     /// Places in `exits`.
@@ -28,8 +28,8 @@ pub struct Paths {
     filter: Own,
 }
 
-/// Addresses of the router, and few others: one bit of 4,096 for each. The check of headers asks this for a vector of
-/// addresses, so it has no branch.
+/// A filter of 4,096 bits for the addresses of the router; few other addresses pass. The check of headers looks up a
+/// vector of addresses in it, so it has no branch.
 #[derive(Clone, Debug)]
 pub(crate) struct Own([u32; 128]);
 
@@ -94,7 +94,7 @@ pub(crate) struct Exit {
     pub(crate) kind: ExitKind,
     pub(crate) port: u16,
     /// The longest IP packet that leaves as it is, with a link header without a tag: the MTU, or 0 if the kind is not
-    /// [`ExitKind::Ready`] or there is a tag. One compare says that nothing else is to be asked.
+    /// [`ExitKind::Ready`] or there is a tag. A single comparison with it replaces all other checks.
     pub(crate) plain_limit: u32,
     /// Of [`ExitKind::Ready`]: the MTU. Of [`ExitKind::NoMac`]: the adjacency. Of [`ExitKind::Shared`]: where its
     /// shares begin.
@@ -105,7 +105,7 @@ pub(crate) struct Exit {
 
 const _: () = assert!(size_of::<Exit>() == 32);
 
-/// What an [`Exit`] does with packets.
+/// The action of an [`Exit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ExitKind {
@@ -164,13 +164,13 @@ impl Exit {
         number.copy_from_slice(&ether_type.to_be_bytes());
     }
 
-    /// Whether there is room for the link header in front of what stands at byte `at` of a packet.
+    /// Whether there is room for the link header in front of byte `at` of a packet.
     #[inline]
     pub(crate) fn fits(&self, pool: &Pool, at: usize, packet: &Packet<'_>) -> bool {
         self.link_len() <= at + pool.slot_len() - packet.room()
     }
 
-    /// Puts the link header in front of the `len` bytes at byte `at` of the packet, and cuts off what stands behind.
+    /// Puts the link header in front of the `len` bytes at byte `at` of the packet, and cuts off the bytes behind them.
     ///
     /// # Panics
     /// If it does not fit.
@@ -195,31 +195,37 @@ impl Default for Paths {
 }
 
 impl From<Egress> for Paths {
-    fn from(told: Egress) -> Self {
-        Self::new(told)
+    fn from(description: Egress) -> Self {
+        Self::new(description)
     }
 }
 
 impl Paths {
     /// Compiles a table.
-    pub fn new(told: Egress) -> Self {
+    pub fn new(description: Egress) -> Self {
         let mut exits = vec![Exit::alone(ExitKind::NoEgress)];
         let on_link = exits.len() as u32;
         exits.extend(
-            (0..told.ports.len())
+            (0..description.ports.len())
                 .map(|port| Exit { port: port as u16, ..Exit::alone(ExitKind::OnLink) }),
         );
         let gateways = exits.len() as u32;
-        exits.extend(told.adjacencies.iter().enumerate().map(|(at, way)| gateway(&told, at, way)));
+        exits.extend(
+            description
+                .adjacencies
+                .iter()
+                .enumerate()
+                .map(|(at, way)| gateway(&description, at, way)),
+        );
         let member = |member: &Member| match *member {
-            Member::Gateway(at) if (at as usize) < told.adjacencies.len() => gateways + at,
-            Member::OnLink(port) if usize::from(port) < told.ports.len() => {
+            Member::Gateway(at) if (at as usize) < description.adjacencies.len() => gateways + at,
+            Member::OnLink(port) if usize::from(port) < description.ports.len() => {
                 on_link + u32::from(port)
             }
             Member::Gateway(_) | Member::OnLink(_) => 0,
         };
-        let (mut ways, mut shares) = (Vec::with_capacity(told.groups.len()), Vec::new());
-        for group in &told.groups {
+        let (mut ways, mut shares) = (Vec::with_capacity(description.groups.len()), Vec::new());
+        for group in &description.groups {
             ways.push(match group {
                 Group::Forward(members) => match members.as_slice() {
                     [] => Exit::alone(ExitKind::Unreachable),
@@ -236,34 +242,34 @@ impl Paths {
                 Group::Prohibit => Exit::alone(ExitKind::Prohibit),
             });
         }
-        let mut neighbours = Neighbours::with_room(told.neighbours.len());
-        for (&(port, address), &mac) in &told.neighbours {
-            if let Some(own) = told.ports.get(usize::from(port)) {
+        let mut neighbours = Neighbours::with_room(description.neighbours.len());
+        for (&(port, address), &mac) in &description.neighbours {
+            if let Some(own) = description.ports.get(usize::from(port)) {
                 neighbours.insert(port, address, exits.len() as u32);
                 exits.push(Exit::ready(port, own, mac));
             }
         }
         let own: HashSet<IpAddr> =
-            told.ports.iter().flat_map(|port| port.addresses.iter().copied()).collect();
+            description.ports.iter().flat_map(|port| port.addresses.iter().copied()).collect();
         let mut filter = Own::default();
         own.iter().for_each(|&address| filter.insert(address));
-        Self { told, ways, shares, exits, neighbours, own, filter }
+        Self { description, ways, shares, exits, neighbours, own, filter }
     }
 
     /// The description that it was compiled from.
-    pub fn told(&self) -> &Egress {
-        &self.told
+    pub fn description(&self) -> &Egress {
+        &self.description
     }
 
     /// The port of a number.
     #[inline]
     pub(crate) fn port(&self, port: u16) -> Option<&EgressPort> {
-        self.told.ports.get(usize::from(port))
+        self.description.ports.get(usize::from(port))
     }
 
     /// The adjacency of an exit without a MAC address.
     pub(crate) fn adjacency(&self, exit: &Exit) -> Option<&Adjacency> {
-        self.told.adjacencies.get(exit.at as usize)
+        self.description.adjacencies.get(exit.at as usize)
     }
 
     /// The exit of a group. One that is not there is no route.
@@ -313,19 +319,19 @@ impl Paths {
     }
 }
 
-fn gateway(told: &Egress, at: usize, way: &Adjacency) -> Exit {
-    match (told.ports.get(usize::from(way.port)), way.mac) {
+fn gateway(description: &Egress, at: usize, way: &Adjacency) -> Exit {
+    match (description.ports.get(usize::from(way.port)), way.mac) {
         (None, _) => Exit::alone(ExitKind::NoEgress),
         (Some(own), Some(mac)) => Exit::ready(way.port, own, mac),
         (Some(_), None) => Exit { port: way.port, at: at as u32, ..Exit::alone(ExitKind::NoMac) },
     }
 }
 
-/// MAC addresses by port and address: an open hash table, at most half full, with linear probing. The hash has a
-/// seed: who is on a link may choose addresses.
+/// MAC addresses by port and address: an open hash table, at most half full, with linear probing. The hash has a seed,
+/// because hosts on a link can choose their addresses.
 #[derive(Clone, Debug)]
 struct Neighbours {
-    /// Address, then port and family; `EMPTY` in the latter stands for nothing.
+    /// Address, then port and family; `EMPTY` in the latter marks an empty slot.
     slots: Vec<(u128, u32, u32)>,
     seed: u64,
 }

@@ -37,7 +37,7 @@ mod tests {
 
     use super::*;
 
-    /// The first and the last address of every block, and the addresses beside them, by the standard library's rules.
+    /// The first and the last address of every block, and their neighbours, compared with the standard library.
     #[test]
     fn as_the_standard_library_says() {
         for high in 0..=0xffff_u32 {

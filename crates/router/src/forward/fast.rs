@@ -102,8 +102,8 @@ impl Forwarder {
         self.tally.add(Reason::ForwardedV6, both.0 - v4.0, both.1 - v4.1);
     }
 
-    /// Rewrites an ordinary packet, and says by which port it leaves; `None`, and nothing changes, if there is no ready
-    /// exit that it fits through.
+    /// Rewrites an ordinary packet, and returns its egress port. Returns `None` and changes nothing if no ready exit
+    /// has a large enough MTU.
     #[inline(always)]
     fn depart(
         &self,
@@ -153,7 +153,7 @@ impl Forwarder {
 }
 
 /// Finds the groups of packets, up to one that is not ordinary, or whose group does not have one exit that is ready,
-/// writes no tag, and has the MTU. Says how many.
+/// writes no tag, and has the MTU. Returns their number.
 #[inline(never)]
 fn resolve<const IS_V4: bool>(view: &View<'_>, of: &mut OfFamily<'_>) -> usize {
     let groups = if IS_V4 { view.v4.groups } else { view.v6.groups };
@@ -174,7 +174,7 @@ fn resolve<const IS_V4: bool>(view: &View<'_>, of: &mut OfFamily<'_>) -> usize {
 }
 
 /// Rewrites packets whose groups were resolved, and moves them to their ports. Returns the bytes of their frames.
-/// Nearly all packets are handled here, so the loop has nothing else in it: what it works with stays in registers.
+/// Nearly all packets are handled here, so the loop does nothing else and keeps its variables in registers.
 #[inline(never)]
 fn depart_plain<'p, const IS_V4: bool>(
     view: &View<'_>,
@@ -194,7 +194,8 @@ fn depart_plain<'p, const IS_V4: bool>(
     bytes
 }
 
-/// Ages a packet with a link header of 14 bytes, writes MAC addresses, and cuts off what is behind the IP packet.
+/// Decrements the TTL of a packet with a link header of 14 bytes, writes MAC addresses, and cuts off the bytes after
+/// the IP packet.
 #[inline(always)]
 fn rewrite(exit: &Exit, is_v4: bool, sound: Sound, packet: &mut Packet<'_>) {
     // A length that was written just now would have to reach the cache before the packet can be moved.

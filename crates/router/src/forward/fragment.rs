@@ -6,7 +6,7 @@ use super::{Forwarder, Reason, Run};
 use crate::Packet;
 use crate::egress::Exit;
 
-/// What the options of a header have to say to a router.
+/// The options of a header that concern a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Options {
     /// Nothing: they are forwarded as they are.
@@ -91,8 +91,8 @@ pub(super) fn may_cut(ip: &Ipv4<'_>, mtu: usize) -> bool {
     !ip.dont_fragment() && mtu >= ip.header_len() + 8
 }
 
-/// Whether the fragment ends beyond the longest packet that there can be (RFC 791, section 3.1): no offset says where
-/// its parts would lie.
+/// Whether the fragment ends beyond the longest possible packet (RFC 791, section 3.1): its parts would have no valid
+/// offset.
 pub(super) fn ends_beyond(ip: &Ipv4<'_>) -> bool {
     usize::from(ip.fragment_offset()) + usize::from(ip.total_len()) - ip.header_len() > 0xffff
 }
@@ -142,7 +142,7 @@ impl Forwarder {
         number(header, header_len + first, field | 0x2000);
         exit.put(ether_type::IPV4, at, header_len + first, &mut packet);
         send.push(packet);
-        // The packet itself was read until now, and goes first.
+        // The packet itself was read until now; it is sent first.
         send[first_at..].rotate_right(1);
         self.tally.one(Reason::Fragmented, frame_len);
         self.tally.add(Reason::Fragment, sent, sent_bytes as u64);

@@ -6,11 +6,11 @@ use fibula_packet::{Fragmentation, Frame, LinkType, extension, has_ports, ports}
 
 /// The hash of a frame's flow: the same for both directions. The frame ends with its packet.
 ///
-/// An end of the flow is its address and its port (0 if there is none). `hash = mix(mix(end ^ seed) + mix(other end ^
-/// seed) + protocol)`, the upper half of it: a sum, so that the order of the ends makes no difference. Ports are left
-/// out of fragments, of which all must take the same way but only the first has ports; the protocol of an IPv6 fragment
-/// is 44, because later ones do not tell what follows their destination options. Of packets that end within their
-/// headers the addresses alone count.
+/// An end of the flow is its address and its port (0 if there is none).
+/// `hash = mix(mix(end ^ seed) + mix(other end ^ seed) + protocol)`, the upper half of it: a sum, so that the order of
+/// the ends makes no difference. The ports of fragments are not used: all fragments of a packet must take the same
+/// path, but only the first has ports. The protocol of an IPv6 fragment is 44, because later fragments do not contain
+/// the header after their destination options. For packets that end within their headers only the addresses are used.
 pub(super) fn of_frame(seed: u64, frame: &Frame<'_>) -> u32 {
     let Some((source, destination)) = frame.ends() else { return 0 };
     let key = frame.flow_key();

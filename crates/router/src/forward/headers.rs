@@ -11,13 +11,13 @@ use super::addresses::{forwards_v4_word, forwards_v6_words};
 use crate::Packet;
 use crate::egress::{GroupId, Own, Paths};
 
-/// Packets that are worked on together: what is known of them stays in the first-level cache.
+/// Number of packets processed together. Their parsed headers fit into the first-level cache.
 pub(crate) const CHUNK: usize = 128;
 
 /// How many headers are checked at a time.
 const LANES: usize = 16;
 
-/// What is known of a chunk of packets.
+/// The parsed headers of a chunk of packets.
 #[derive(Clone)]
 pub(super) struct Headers {
     kinds: [HeaderKind; CHUNK],
@@ -35,7 +35,7 @@ pub(super) struct OfFamily<'a> {
     pub(super) groups: &'a mut [GroupId; CHUNK],
 }
 
-/// What the link header says of a packet.
+/// The kind of a packet according to its link header.
 #[derive(Clone, Copy)]
 enum HeaderKind {
     /// It is not an ordinary one.
@@ -74,12 +74,12 @@ struct V6 {
     hops: [Hop; CHUNK],
 }
 
-/// What there is to know of a header.
+/// The result of checking a header.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sound {
     /// Length of the IP packet; 0 if the packet is not an ordinary one.
     pub(super) len: u32,
-    /// What is to be written: bytes 8 to 11 of an IPv4 header, byte 7 of an IPv6 header.
+    /// The bytes to write: bytes 8 to 11 of an IPv4 header, byte 7 of an IPv6 header.
     pub(super) aged: [u8; 4],
 }
 
@@ -130,7 +130,7 @@ impl Headers {
         family
     }
 
-    /// Reads the packets' headers. Most chunks are of one family, and there is less to ask of each packet.
+    /// Reads the packets' headers. Most chunks have a single family, which needs fewer checks for each packet.
     #[inline]
     fn gather(&mut self, paths: &Paths, packets: &[Packet<'_>]) -> Option<Family> {
         (self.v4.count, self.v6.count) = (0, 0);
@@ -167,19 +167,19 @@ impl Headers {
         None
     }
 
-    /// What was found out about the first packets, which have headers of IPv4 right behind link headers without a tag.
+    /// The results for the first packets, which have IPv4 headers directly after link headers without a tag.
     pub(super) fn v4(&mut self, count: usize) -> OfFamily<'_> {
         let V4 { sound, hops, .. } = &self.v4;
         OfFamily { sound: &sound[..count], hops: &hops[..count], groups: &mut self.groups }
     }
 
-    /// The same of IPv6.
+    /// The same for IPv6.
     pub(super) fn v6(&mut self, count: usize) -> OfFamily<'_> {
         let V6 { sound, hops, .. } = &self.v6;
         OfFamily { sound: &sound[..count], hops: &hops[..count], groups: &mut self.groups }
     }
 
-    /// What was found out about packets of any kind.
+    /// The results for packets of both families.
     #[inline(always)]
     pub(super) fn of_both(&self) -> impl Iterator<Item = Option<Found>> {
         let (mut v4, mut v6) = (0, 0);
@@ -205,8 +205,8 @@ impl Headers {
 }
 
 /// Reads IP packets of this EtherType, up to one that is not right behind a link header to the router without a tag, or
-/// cannot be read. Whether that was all of them. Packets of a port are mostly next to each other, so its address is
-/// asked for once for each row of them.
+/// cannot be read. Returns whether it read all of them. Packets of a port are mostly adjacent, so its address is
+/// fetched once for each such run.
 #[inline(always)]
 fn all_plain(
     paths: &Paths,

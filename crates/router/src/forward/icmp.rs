@@ -59,9 +59,14 @@ const LONGEST: (usize, usize) = (576, 1280);
 const TTL: u8 = 64;
 
 impl Forwarder {
-    /// Tells the sender of a packet, which is as it came in, unless there must be no error about it.
+    /// Sends an error to the sender of a packet, which must be unchanged, unless the RFCs forbid an error about it.
     #[cold]
-    pub(super) fn tell<'p>(&mut self, run: &mut Run<'_, 'p>, packet: &Packet<'_>, notice: Notice) {
+    pub(super) fn send_error<'p>(
+        &mut self,
+        run: &mut Run<'_, 'p>,
+        packet: &Packet<'_>,
+        notice: Notice,
+    ) {
         let paths = run.view.egress;
         let frame = Frame::parse(LinkType::Ethernet, packet.bytes());
         let (Some(port), true) = (paths.port(packet.port), self.options.icmp) else { return };
@@ -92,7 +97,7 @@ impl Forwarder {
 }
 
 /// The receiver of an error about this packet: MAC address of its frame's sender, and its source address. None where
-/// RFC 1812, section 4.3.2.7, or RFC 4443, section 2.4 (e), says that there must be no error.
+/// RFC 1812, section 4.3.2.7, or RFC 4443, section 2.4 (e), forbids an error.
 fn addressee(paths: &Paths, frame: &Frame<'_>) -> Option<([u8; 6], IpAddr)> {
     // Addresses of the link: no broadcast, no group; and none can be answered.
     let (to, from) = frame.macs()?;
@@ -121,7 +126,7 @@ fn addressee(paths: &Paths, frame: &Frame<'_>) -> Option<([u8; 6], IpAddr)> {
             later || kind.is_none_or(|kind| matches!(kind, 3 | 4 | 5 | 11 | 12))
         }
         (IpAddr::V4(_), _) => later,
-        // Errors are below 128, 137 is a redirect. What cannot be read might be one.
+        // Errors are below 128, 137 is a redirect. An unreadable message might be one.
         (IpAddr::V6(_), Some(protocol::ICMPV6)) => {
             kind.is_none_or(|kind| kind < 128 || kind == 137)
         }
@@ -137,7 +142,7 @@ fn own_address(paths: &Paths, port: &EgressPort, family: IpAddr) -> Option<IpAdd
         IpAddr::V4(v4) => family.is_ipv4() && forwards_v4(v4.into()),
         IpAddr::V6(v6) => family.is_ipv6() && forwards_v6(v6.into()),
     };
-    let others = || paths.told().ports.iter().flat_map(|port| &port.addresses).find(fits);
+    let others = || paths.description().ports.iter().flat_map(|port| &port.addresses).find(fits);
     port.addresses.iter().find(fits).or_else(others).copied()
 }
 
@@ -210,7 +215,7 @@ fn write_v6(header: &mut [u8], payload: usize, own: Ipv6Addr, to: Ipv6Addr) {
     header[24..40].copy_from_slice(&to.octets());
 }
 
-/// Writes the message's checksum; `more` is the sum of what else it covers.
+/// Writes the message's checksum; `more` is the sum of the other data that it covers.
 fn seal(message: &mut [u8], more: u32) {
     let sum = more + u32::from(checksum::sum(message));
     let sum = (sum & 0xffff) + (sum >> 16);

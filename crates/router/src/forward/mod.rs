@@ -45,18 +45,18 @@
 //!
 //! # Errors
 //!
-//! What is said is in RFC 792, RFC 1191, RFC 1812 (section 4.3) and RFC 4443. No error is sent about an ICMP error or
-//! redirect, an ICMP packet whose type is not there, an IPv4 fragment but the first, a packet in a frame for or from a
-//! group, a packet whose source is not forwarded or is the router. RFC 4443 wants errors about later fragments of IPv6,
-//! so they are sent, unless the fragment is of ICMPv6. Multicasts are the host's, so the exception for packet too big
-//! never arises. Errors quote what makes packets of 576 and 1,280 bytes, or of the port's MTU, and are limited for each
-//! port by a token bucket ([`ForwardOptions`]).
+//! The messages follow RFC 792, RFC 1191, RFC 1812 (section 4.3) and RFC 4443. No error is sent about an ICMP error or
+//! redirect, an ICMP packet that ends before its type, an IPv4 fragment except the first, a packet in a frame for or
+//! from a group, or a packet whose source is not forwarded or is the router. RFC 4443 requires errors about later
+//! fragments of IPv6, so they are sent, unless the fragment is one of ICMPv6. Multicasts are the host's, so the
+//! exception for packet too big never arises. Errors quote as much of the packet as fits into 576 (IPv4) or 1,280 bytes
+//! (IPv6), or into the port's MTU. They are limited for each port by a token bucket ([`ForwardOptions`]).
 //!
 //! An error leaves by the port that its packet came in by, to the MAC address that the frame came from, rather than by
 //! a route to the packet's source. That neighbour forwards for the source, or is the source. So an error needs no route
 //! and never waits for a neighbour, and it comes from an address of the port that it leaves by, as RFC 1812, section
-//! 4.3.2.4, wants. The price: where paths are asymmetric, errors take another way to the source than other packets do.
-//! Its address is the first of the port that may be forwarded, else the first of any port. Without one, nothing is sent
+//! 4.3.2.4, requires. The price: with asymmetric paths, errors take another path to the source than other packets. Its
+//! address is the first of the port that may be forwarded, else the first of any port. Without one, nothing is sent
 //! ([`Reason::IcmpNoAddress`]).
 //!
 //! # Example
@@ -214,7 +214,7 @@ impl Default for ForwardOptions {
     }
 }
 
-/// Forwards packets. Each worker has one of its own.
+/// Forwards packets. Each worker has its own.
 pub struct Forwarder {
     options: ForwardOptions,
     counters: Arc<ReasonCounters>,
@@ -226,7 +226,7 @@ pub struct Forwarder {
     headers: Option<Box<headers::Headers>>,
 }
 
-/// What stays the same during a burst.
+/// The values that are the same for all packets of a burst.
 struct Run<'a, 'p> {
     view: &'a View<'a>,
     pool: &'p Pool,
@@ -283,8 +283,8 @@ impl Forwarder {
         self.tally.flush(&self.counters);
     }
 
-    /// Gives up packets that waited for a neighbour without an answer: their senders get the error "host unreachable"
-    /// (RFC 1812, section 5.2.7.1; RFC 4443, section 3.1).
+    /// Drops packets that waited for a neighbour without an answer. Their senders get the error "host unreachable" (RFC
+    /// 1812, section 5.2.7.1; RFC 4443, section 3.1).
     pub fn fail<'p>(
         &mut self,
         view: &View<'_>,
@@ -303,7 +303,7 @@ impl Forwarder {
 
 impl<'a, 'p> Run<'a, 'p> {
     fn new(view: &'a View<'a>, pool: &'p Pool, now: Instant, outcome: &'a mut Outcome<'p>) -> Self {
-        let ports = view.egress.told().ports.len();
+        let ports = view.egress.description().ports.len();
         if outcome.send.len() < ports {
             outcome.send.resize_with(ports, Vec::new);
         }

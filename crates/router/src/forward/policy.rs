@@ -6,7 +6,7 @@
 //!                             └─ Forward { table: 1, mark } ──► Forwarder with the view of table 1 ...
 //! ```
 //!
-//! It stands in front of the forwarder, which does not know of it: a router without a policy is as fast as before.
+//! It runs before the forwarder and independently of it, so a router without a policy does not get slower.
 //! [`Guided`](crate::pipeline::Guided) is the stage that has one.
 
 use std::time::Instant;
@@ -34,11 +34,11 @@ impl Verdict {
     pub const PASS: Self = Self::Forward { table: 0, mark: 0 };
 }
 
-/// Gives verdicts on packets: a classifier, or [`TableByPort`]. Each worker has one of its own.
+/// Gives verdicts on packets: a classifier, or [`TableByPort`]. Each worker has its own.
 ///
-/// It sees everything that comes in, ARP and packets for this machine among it. No header was read yet:
+/// It gets all received packets, including ARP and packets for this machine. Their headers have not been read yet:
 /// `Frame::parse(LinkType::Ethernet, packet.bytes())` of the crate `packet` reads them, and its `flow_key()` has the
-/// fields that rules ask for. A packet that waits for the MAC address of a neighbour is judged again each time it is
+/// fields that rules need. A packet that waits for the MAC address of a neighbour is judged again each time it is
 /// tried.
 ///
 /// ```
@@ -87,7 +87,7 @@ impl Policy for TableByPort {
     }
 }
 
-/// A policy with what it needs between bursts.
+/// A policy with its buffers.
 pub(crate) struct Guide<P> {
     policy: P,
     verdicts: Vec<Verdict>,

@@ -51,11 +51,11 @@ pub enum Reason {
     SourceRoute,
     /// No route covers the destination.
     NoRoute,
-    /// The route says that there is no way, or has no usable member.
+    /// The route is of the type unreachable, or has no usable member.
     Unreachable,
-    /// The route says that packets are dropped.
+    /// The route is of the type blackhole.
     Blackhole,
-    /// The route says that this is prohibited.
+    /// The route is of the type prohibit.
     Prohibited,
     /// Larger than the egress port's MTU, and not to be fragmented.
     TooBig,
@@ -65,7 +65,7 @@ pub enum Reason {
     NoEgress,
     /// The pool had no slots for the fragments, or the slot no room for the link header.
     NoSlot,
-    /// A [`Policy`](super::Policy) dropped it, or wants it looked up in a table that is not there.
+    /// A [`Policy`](super::Policy) dropped it, or named a table that does not exist.
     Policy,
     /// A fragment was made and sent.
     Fragment,
@@ -202,7 +202,7 @@ impl ReasonCounters {
     }
 }
 
-/// What a forwarder counts while it works on a burst.
+/// The counts of a forwarder during a burst.
 #[derive(Debug)]
 pub(super) struct Tally {
     both: [[u64; 2]; Reason::ALL.len()],

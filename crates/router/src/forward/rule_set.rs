@@ -19,7 +19,7 @@ pub(super) enum Answer {
 #[derive(Debug)]
 pub struct RuleSet {
     pub(super) classifier: Classifier,
-    /// What each rule's action is here, by its number.
+    /// The action of each rule in the router, by the rule's number.
     answers: Vec<Answer>,
     /// The tables of ports, for packets whose rule names none.
     by_port: Vec<u16>,
@@ -69,7 +69,7 @@ impl RuleSet {
 /// Packets and bytes by rule. One thread counts, and any thread reads.
 #[derive(Debug)]
 pub struct RuleCounts {
-    /// By the rules' numbers, and behind them what no rule matched: packets, bytes.
+    /// Packets and bytes by the rules' numbers; the last entry is for packets that no rule matched.
     counts: Box<[[AtomicU64; 2]]>,
 }
 
@@ -98,7 +98,7 @@ impl RuleCounts {
     }
 }
 
-/// What the thread that judges and those that replace its rules share.
+/// The state that a worker shares with the threads that replace its rules.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
     is_new: AtomicBool,

@@ -13,7 +13,7 @@ use super::{ForwardOptions, Forwarder, Reason, Run, Side, SourceRoutes, View, Wa
 use crate::Packet;
 use crate::egress::{Exit, ExitKind};
 
-/// What is to be done with a packet.
+/// The action for a packet.
 enum Verdict<'a> {
     /// It is for this machine.
     Host,
@@ -21,7 +21,7 @@ enum Verdict<'a> {
     Wait(Waiting),
     /// It is dropped.
     Drop(Reason),
-    /// It is dropped, and its sender hears why.
+    /// It is dropped, and its sender gets an error.
     Refuse(Reason, Notice),
     /// It leaves by this exit, in fragments if it is longer than the exit's limit.
     Send(&'a Exit, Ip),
@@ -72,7 +72,7 @@ impl Forwarder {
         run.outcome.send[usize::from(exit.port)].push(packet);
     }
 
-    /// Drops a packet and tells its sender.
+    /// Drops a packet and sends an error to its sender.
     pub(super) fn refuse<'p>(
         &mut self,
         run: &mut Run<'_, 'p>,
@@ -80,7 +80,7 @@ impl Forwarder {
         reason: Reason,
         notice: Notice,
     ) {
-        self.tell(run, &packet, notice);
+        self.send_error(run, &packet, notice);
         self.drop(run, packet, reason);
     }
 
@@ -237,7 +237,7 @@ fn header_fault(refusal: Refusal) -> Option<Reason> {
     })
 }
 
-/// What a refusal means for a packet that is not for this machine.
+/// The action after a refusal, for a packet that is not for this machine.
 fn address_fault<'a>(refusal: Refusal) -> Verdict<'a> {
     match refusal {
         Refusal::Expired => Verdict::Refuse(Reason::Expired, Notice::Expired),

@@ -73,9 +73,9 @@ impl<'p> ReceiveQueue<'p> {
         &mut self,
         result: io::Result<()>,
         now: u64,
-        told: (&Events<'_>, &[String]),
+        description: (&Events<'_>, &[String]),
     ) {
-        let (events, names) = told;
+        let (events, names) = description;
         let port = || names[usize::from(self.port)].clone();
         let before = self.state;
         let mut last = None;

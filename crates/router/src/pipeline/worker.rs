@@ -143,10 +143,10 @@ impl<'p> Worker<'p, '_> {
         let mut burst = mem::take(&mut self.burst);
         // Asked after the last burst, or since: nothing takes long in between.
         let mut before = self.exits.clock.last();
-        let told = (self.exits.events, self.exits.names);
+        let description = (self.exits.events, self.exits.names);
         for at in 0..self.sources.len() {
             let (from, source) = (burst.len(), &mut self.sources[at]);
-            source.receive(self.pool, &mut burst, self.most, before, &self.counters, told);
+            source.receive(self.pool, &mut burst, self.most, before, &self.counters, description);
             let (count, port, number) = (burst.len() - from, source.port, source.number);
             if count > 0 {
                 moved += count;

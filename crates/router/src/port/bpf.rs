@@ -29,7 +29,7 @@ const LINES: usize = 24;
 /// Calls bpf(2) with the arguments of a command.
 ///
 /// # Safety
-/// The type is that of the command's arguments, and what its pointers point to is as the command wants it.
+/// The type is that of the command's arguments, and its pointers point to what the command requires.
 pub(super) unsafe fn bpf<T>(command: i32, arguments: &T) -> io::Result<i64> {
     // SAFETY: by the caller's promise.
     let result = unsafe {
@@ -136,7 +136,7 @@ pub(super) fn load(name: &str, instructions: &[u64]) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel reads so many instructions and the licence's name, which live until the call returns.
     let first = match unsafe { open(PROG_LOAD, &load) } {
-        // The verifier has something to say.
+        // Run it again for the verifier's messages.
         Err(error)
             if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL | libc::E2BIG)) =>
         {
@@ -154,11 +154,11 @@ pub(super) fn load(name: &str, instructions: &[u64]) -> io::Result<OwnedFd> {
         Ok(program) => Ok(program),
         Err(_) => {
             let end = log.iter().position(|&byte| byte == 0).unwrap_or(LOG);
-            let said = String::from_utf8_lossy(&log[..end]);
-            let lines: Vec<&str> = said.lines().collect();
-            // The reason stands behind what was looked at.
-            let said = lines[lines.len().saturating_sub(LINES)..].join("\n");
-            let what = format!("the kernel refuses the XDP program: {first}\n{said}");
+            let message = String::from_utf8_lossy(&log[..end]);
+            let lines: Vec<&str> = message.lines().collect();
+            // The reason is at the end, after the trace of the instructions.
+            let message = lines[lines.len().saturating_sub(LINES)..].join("\n");
+            let what = format!("the kernel refuses the XDP program: {first}\n{message}");
             Err(io::Error::new(first.kind(), what))
         }
     }
@@ -196,7 +196,7 @@ struct Run {
     padding: u32,
 }
 
-/// BPF_F_TEST_XDP_LIVE_FRAMES: what the program says is done with the packets.
+/// BPF_F_TEST_XDP_LIVE_FRAMES: the packets are handled as the program returns.
 const LIVE_FRAMES: u32 = 1 << 1;
 
 /// Runs an XDP program on so many packets that begin as these bytes, as if they came by the interface.
@@ -226,8 +226,8 @@ pub(super) fn run(program: &OwnedFd, packet: &[u8], interface: u32, count: u32) 
     unsafe { bpf(PROG_TEST_RUN, &run).map(drop) }
 }
 
-/// Runs an XDP program once on a frame, without sending it: what it says becomes of the frame, and the frame as it
-/// leaves it.
+/// Runs an XDP program once on a frame, without sending it. Returns the program's action, and the frame as it leaves
+/// it.
 pub(super) fn try_frame(program: &OwnedFd, frame: &[u8]) -> io::Result<(u32, Vec<u8>)> {
     let mut out = vec![0_u8; frame.len() + 256];
     let mut run = Run {
@@ -267,7 +267,10 @@ mod tests {
             println!("SKIPPED: this user may not load programs");
             return;
         }
-        let said = error.to_string();
-        assert!(said.contains("refuses the XDP program") && said.contains("R0 !read_ok"), "{said}");
+        let message = error.to_string();
+        assert!(
+            message.contains("refuses the XDP program") && message.contains("R0 !read_ok"),
+            "{message}"
+        );
     }
 }

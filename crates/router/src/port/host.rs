@@ -9,8 +9,8 @@
 //! one from their TTL, and sends errors about them. The device has no address, and nothing that the kernel sends by it
 //! is read. It ends with the process, however that ends.
 //!
-//! There is no loop: the router has what the kernel sends by a port as little as what others send by it, and no route
-//! of the kernel leads to the device.
+//! There is no loop: the router receives nothing that the kernel or another program sends by a port, and no route of
+//! the kernel leads to the device.
 
 use std::fs;
 use std::io;
@@ -29,7 +29,7 @@ pub struct Host {
     half: Half,
 }
 
-/// Makes a device of its own, in the network namespace that the thread is in.
+/// Creates a device, in the network namespace of the calling thread.
 ///
 /// # Errors
 /// If the system has no `/dev/net/tun`, or a right is missing (CAP_NET_ADMIN).
@@ -90,8 +90,8 @@ impl Host {
     }
 }
 
-/// No route leads to the device, so no source would be one that is expected there. If it cannot be written,
-/// [`Host::obstacle`] says so.
+/// No route leads to the device, so no source would be one that is expected there. If it cannot be written, See
+/// [`Host::obstacle`].
 fn accept_all_sources(name: &str) {
     let _ = fs::write(setting(4, name, "rp_filter"), "0");
 }

@@ -24,9 +24,9 @@ pub(super) fn complete(frame: &mut [u8], start: usize, offset: usize) -> bool {
     true
 }
 
-/// Completes the checksum of a frame of which nothing says whether that is needed: its TCP or UDP checksum is
-/// wrong, and the field holds exactly what a kernel leaves there. A packet that was damaged on its way looks so once in
-/// 65,536 times.
+/// Completes the checksum of a frame if it looks incomplete: the TCP or UDP checksum is wrong, and the field holds
+/// exactly the value that a kernel leaves there. Nothing else marks such frames. One in 65,536 packets that were
+/// damaged on their way looks the same.
 pub(super) fn complete_if_partial(bytes: &mut [u8]) -> bool {
     let frame = Frame::parse(LinkType::Ethernet, bytes);
     let (Some(at), Some(protocol), Some((source, destination))) =

@@ -30,7 +30,7 @@ pub enum Pace {
     Times,
 }
 
-/// What a capture port does.
+/// The options of a capture port.
 #[derive(Clone, Debug, Default)]
 pub struct PcapOptions {
     /// The router's MAC address there.
@@ -41,7 +41,7 @@ pub struct PcapOptions {
     pub input: Option<PathBuf>,
     /// When it comes in.
     pub pace: Pace,
-    /// Where to write what goes out, as pcap, with the time at which it was sent; without a file it is dropped.
+    /// The pcap file for sent packets, with the times at which they were sent. Without a file they are dropped.
     pub output: Option<PathBuf>,
 }
 
@@ -74,7 +74,7 @@ struct Input {
     /// The file while there is more of it.
     file: Option<File>,
     container: Option<Container>,
-    /// What was read and not used: `data[used..]`.
+    /// The bytes that were read and not used: `data[used..]`.
     data: Vec<u8>,
     used: usize,
     /// Bytes of the file before `data`.
@@ -90,7 +90,7 @@ struct Input {
     due: Option<Instant>,
 }
 
-/// What became of the next packet of a file.
+/// The result of reading the next packet of a file.
 enum Next {
     Taken,
     /// It is not time yet.
@@ -266,7 +266,7 @@ impl<'p> Receive<'p> for Input {
 struct Output {
     path: PathBuf,
     file: BufWriter<File>,
-    /// Whether the file has lost what it had.
+    /// Whether the file's old content is gone.
     begun: bool,
     synced: Instant,
 }
@@ -274,7 +274,7 @@ struct Output {
 struct ToFile(Option<Output>);
 
 impl Output {
-    /// Opens the file, which keeps what it has until the port is run: what else the router needs may be missing.
+    /// Opens the file, but keeps its old content until the port runs, because the start of the router may still fail.
     fn create(path: &Path) -> io::Result<Self> {
         let file = File::options().write(true).create(true).truncate(false).open(path);
         let file = BufWriter::with_capacity(READ, file.map_err(|error| of_file(path, error))?);

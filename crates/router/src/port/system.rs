@@ -85,7 +85,7 @@ impl Interface {
         Err(self.error(io::ErrorKind::NotConnected, what))
     }
 
-    /// What an error of a system call means for the port: nothing while the link is down, for it may come up
+    /// Decides what an error of a system call means for the port: nothing while the link is down, for it may come up
     /// again.
     pub fn judge(&self, error: io::Error) -> io::Result<()> {
         match error.raw_os_error() {
@@ -111,7 +111,7 @@ impl Interface {
         }
     }
 
-    /// The name of its driver, as `ethtool -i` says it; empty where it says nothing.
+    /// The name of its driver, as `ethtool -i` prints it; empty if it is unknown.
     pub fn driver(&self) -> String {
         let mut info = [0_u8; 196]; // struct ethtool_drvinfo
         info[..4].copy_from_slice(&3_u32.to_ne_bytes()); // ETHTOOL_GDRVINFO
@@ -122,7 +122,7 @@ impl Interface {
         String::from_utf8_lossy(name).into_owned()
     }
 
-    /// How many receive and transmit queues it has, as `ethtool -l` says it; one where it says nothing.
+    /// How many receive and transmit queues it has, as `ethtool -l` prints it; one if it is unknown.
     pub fn channels(&self) -> (u32, u32) {
         let mut info = [0_u8; 36]; // struct ethtool_channels: command, four maxima, rx, tx, other, combined
         info[..4].copy_from_slice(&0x3c_u32.to_ne_bytes()); // ETHTOOL_GCHANNELS
@@ -171,7 +171,7 @@ impl Interface {
     }
 }
 
-/// What helps who lacks the right to change interfaces.
+/// The advice if the right to change interfaces is missing.
 pub(super) const NEEDS_ADMIN: &str = "run it as root, or give the program CAP_NET_ADMIN";
 
 /// A request about the interface of that name.
@@ -219,7 +219,7 @@ pub(super) fn set_option<T: Copy>(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Whether an error says that there is nothing to read, or no room to write, now.
+/// Whether an error means that there is nothing to read, or no room to write, at the moment.
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -1,8 +1,8 @@
 //! TAP devices: an interface of this machine whose other end is the port.
 //!
-//! What the kernel sends by the interface comes in here, and what is sent here arrives in the kernel. The kernel's end
-//! has the device's MAC address, the router another one: the same with the last bit of its last byte flipped. The
-//! kernel completes checksums and cuts large packets before they come.
+//! The port receives the packets that the kernel sends by the interface, and the kernel receives the packets that the
+//! port sends. The kernel's end has the device's MAC address, the router another one: the same with the last bit of its
+//! last byte flipped. The kernel completes checksums and cuts large packets before they come.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -82,7 +82,7 @@ pub fn open<'p>(name: &str, pool: &'p Pool, options: &TapOptions) -> io::Result<
     })
 }
 
-/// Opens a queue of the device; says its name, in which the system has put a number for `%d`.
+/// Opens a queue of the device. Returns its name, in which the system has replaced `%d` by a number.
 pub(super) fn attach(name: &str, flags: i32, is_persistent: bool) -> io::Result<(File, String)> {
     let file = OpenOptions::new()
         .read(true)
@@ -99,7 +99,7 @@ pub(super) fn attach(name: &str, flags: i32, is_persistent: bool) -> io::Result<
     Ok((file, name.map(|&byte| char::from(byte as u8)).collect()))
 }
 
-/// What both halves of a queue have.
+/// The state that both halves of a queue share.
 #[derive(Clone)]
 pub(super) struct Half {
     pub(super) interface: Arc<Interface>,

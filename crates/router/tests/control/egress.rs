@@ -113,20 +113,23 @@ fn neighbours_and_ports_are_those_of_the_links() {
     let mut links = links();
     links.apply(neighbour(3, "10.0.0.9", NeighbourState::Failed, 9));
     links.apply(neighbour(5, "10.0.2.2", NeighbourState::Reachable, 5));
-    let told = one(&links, &hops("dev 3"));
+    let description = one(&links, &hops("dev 3"));
     let expected = HashMap::from([
         ((0, ip("10.0.0.2")), mac(9, 2)),
         ((1, ip("10.0.1.2")), mac(9, 3)),
         ((0, ip("fe80::2")), mac(9, 4)),
     ]);
-    assert_eq!(told.neighbours, expected);
+    assert_eq!(description.neighbours, expected);
     // Its own first, then what all hosts of the subnet hear.
     let own = [ip("10.0.0.1"), ip("2001:db8::1"), ip("10.0.0.255")];
-    assert_eq!((told.ports[0].addresses.as_slice(), told.ports[0].mac), (&own[..], mac(0, 3)));
-    assert_eq!(told.ports[0].mtu, 1500);
+    assert_eq!(
+        (description.ports[0].addresses.as_slice(), description.ports[0].mac),
+        (&own[..], mac(0, 3))
+    );
+    assert_eq!(description.ports[0].mtu, 1500);
     // No interface says more than the port itself.
-    let told = egress(&Links::default(), &ports(&[3]), []);
-    assert_eq!((told.ports[0].mac, told.ports[0].mtu), (mac(7, 3), 9000));
+    let description = egress(&Links::default(), &ports(&[3]), []);
+    assert_eq!((description.ports[0].mac, description.ports[0].mtu), (mac(7, 3), 9000));
 }
 
 /// Next hops over gateways 10.0.x.1 to 3 (x: interface 3 to 6, perhaps unsaid), on the link, of weights 0 to 4.
@@ -158,8 +161,8 @@ proptest! {
         }
         let indices: Vec<u32> = (0..4).filter(|&at| is_port[at]).map(index_of).collect();
         let links_of_ports: Vec<PortLink> = ports(&indices);
-        let told = egress(&links, &links_of_ports, all.iter().map(Some));
-        for (next_hops, group) in all.iter().zip(&told.groups) {
+        let description = egress(&links, &links_of_ports, all.iter().map(Some));
+        for (next_hops, group) in all.iter().zip(&description.groups) {
             // What it must be: by interface and gateway, the sum of weights, of usable members.
             let mut wanted: HashMap<(u16, Option<IpAddr>), u32> = HashMap::new();
             let mut has_host = false;
@@ -186,7 +189,7 @@ proptest! {
                 let key = match *member {
                     Member::OnLink(port) => (port, None),
                     Member::Gateway(at) => {
-                        let way = told.adjacencies[at as usize];
+                        let way = description.adjacencies[at as usize];
                         let IpAddr::V4(gateway) = way.gateway else { panic!("{way:?}") };
                         let [.., index, last] = gateway.octets();
                         let is_known = known.contains(&(index.into(), last));

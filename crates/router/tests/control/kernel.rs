@@ -124,11 +124,11 @@ fn in_it_links_and_neighbours() {
     );
     let views = control.static_views(&fib.unwrap(), [hops(&both)]).unwrap();
     let ways = || -> Vec<(u16, Option<u8>)> {
-        let told = control.egress();
-        let Group::Forward(members) = &told.groups[1] else { panic!("{told:?}") };
+        let description = control.egress();
+        let Group::Forward(members) = &description.groups[1] else { panic!("{description:?}") };
         let way = |member: &Member| match *member {
             Member::Gateway(at) => {
-                let way = told.adjacencies[at as usize];
+                let way = description.adjacencies[at as usize];
                 (way.port, way.mac.map(|mac| mac[5]))
             }
             Member::OnLink(port) => (port, None),
@@ -136,10 +136,10 @@ fn in_it_links_and_neighbours() {
         members.iter().map(way).collect()
     };
     wait_for("both links are up", &control, || ways().len() == 2);
-    let told = control.egress();
-    assert_eq!(told.ports[0].addresses[..1], [address("10.9.0.1")]);
-    assert!(told.ports[0].addresses.contains(&address("fd09:0::1")));
-    assert_eq!(told.ports[0].mtu, 1500);
+    let description = control.egress();
+    assert_eq!(description.ports[0].addresses[..1], [address("10.9.0.1")]);
+    assert!(description.ports[0].addresses.contains(&address("fd09:0::1")));
+    assert_eq!(description.ports[0].mtu, 1500);
 
     // What is wanted is found, in both families.
     let resolver = control.resolver();

@@ -65,14 +65,14 @@ fn group<'a>(view: &View<'a>, route: u8, is_v6: bool) -> Option<&'a Group> {
         }
     };
     let group = *groups.get(hop.index()? as usize)?;
-    Some(&view.egress.told().groups[group as usize])
+    Some(&view.egress.description().groups[group as usize])
 }
 
 /// The gateways that packets of a route take; `None` without a route.
 fn gateways(view: &View<'_>, route: u8, is_v6: bool) -> Option<Vec<IpAddr>> {
     let Group::Forward(members) = group(view, route, is_v6)? else { panic!("not forwarded") };
     let of = |member: &Member| match *member {
-        Member::Gateway(at) => view.egress.told().adjacencies[at as usize].gateway,
+        Member::Gateway(at) => view.egress.description().adjacencies[at as usize].gateway,
         Member::OnLink(_) => panic!("no route is on the link"),
     };
     Some(members.iter().map(of).collect())
@@ -160,8 +160,8 @@ fn a_new_route_is_usable_and_kinds_and_bgp_are_known() {
         let began = Instant::now();
         loop {
             let view = views.view();
-            let told = view.egress.told();
-            if group(&view, 1, false).is_some_and(|group| group_is(told, group)) {
+            let description = view.egress.description();
+            if group(&view, 1, false).is_some_and(|group| group_is(description, group)) {
                 return;
             }
             assert!(began.elapsed() < LIMIT, "{:?}", group(&view, 1, false));
@@ -175,8 +175,8 @@ fn a_new_route_is_usable_and_kinds_and_bgp_are_known() {
         },
         _ => None,
     };
-    is(&Attributes::NextHops(&hops("via 172.16.0.9")), &|told, group| {
-        adjacency(told, group).is_some_and(|way| way.mac == Some(super::mac(9, 9)))
+    is(&Attributes::NextHops(&hops("via 172.16.0.9")), &|description, group| {
+        adjacency(description, group).is_some_and(|way| way.mac == Some(super::mac(9, 9)))
     });
     for (kind, expected) in
         [(RouteKind::Blackhole, Group::Blackhole), (RouteKind::Prohibit, Group::Prohibit)]
@@ -188,8 +188,8 @@ fn a_new_route_is_usable_and_kinds_and_bgp_are_known() {
         *group == Group::Forward(vec![Member::OnLink(0)])
     });
     let bgp = BgpAttributes { next_hop: Some(ip("172.16.7.7")), ..BgpAttributes::default() };
-    is(&Attributes::Bgp(&bgp), &|told, group| {
-        adjacency(told, group).is_some_and(|way| way.gateway == ip("172.16.7.7"))
+    is(&Attributes::Bgp(&bgp), &|description, group| {
+        adjacency(description, group).is_some_and(|way| way.gateway == ip("172.16.7.7"))
     });
     // What says nothing of a next hop leads nowhere.
     is(&Attributes::Values(&[]), &|_, group| *group == Group::Forward(vec![]));

@@ -82,7 +82,7 @@ fn what_leaves_is_what_the_model_sends() {
 fn check(shape: ThreadLayout) {
     let folder = tempfile::tempdir().unwrap();
     let world = World::new(true);
-    let count = world.paths.told().ports.len();
+    let count = world.paths.description().ports.len();
     let mut inputs = made();
     inputs.resize(count, Vec::new());
     let mut expected = vec![Vec::new(); count];

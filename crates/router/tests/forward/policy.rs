@@ -69,7 +69,7 @@ fn expected(
     frames: &[(u16, Vec<u8>)],
     of: impl Fn(u16, &[u8]) -> Verdict,
 ) -> (Expected, Vec<Vec<u16>>) {
-    let ports = worlds[0].paths.told().ports.len();
+    let ports = worlds[0].paths.description().ports.len();
     let (mut expected, mut marks) = (Expected::new(ports), vec![Vec::new(); ports]);
     for (number, world) in (0..).zip(worlds) {
         for (port, frame) in frames {

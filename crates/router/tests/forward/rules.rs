@@ -184,7 +184,7 @@ fn neighbours_that_answer_and_that_do_not() {
     let sent_before = bench.outcome.send[0].len();
     let view = bench.world.view();
     bench.forwarder.fail(&view, &pool, Instant::now(), &mut packets, &mut bench.outcome);
-    let told: Vec<_> =
+    let description: Vec<_> =
         bench.outcome.send[0][sent_before..].iter().map(|p| p.bytes().to_vec()).collect();
     let expected: Vec<_> = [frames[0], frames[3]]
         .iter()
@@ -193,12 +193,12 @@ fn neighbours_that_answer_and_that_do_not() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(told, expected);
+    assert_eq!(description, expected);
     assert_eq!(bench.forwarder.counters().packets(Reason::NoNeighbour), 2);
     bench.clear();
     assert_eq!(pool.free(), 16);
     // They answered: the same tables, and a MAC address.
-    let mut egress = bench.world.paths.told().clone();
+    let mut egress = bench.world.paths.description().clone();
     egress.adjacencies[3].mac = Some([2, 0, 0, 0, 7, 7]);
     bench.world.paths = egress.into();
     let sent = sent(&bench.world.view(), options(), &[V4::to(5).frame(0)]);
@@ -256,7 +256,7 @@ fn bursts_and_single_packets_agree() {
 #[test]
 fn shares_follow_weights() {
     let world = World::new(false);
-    let Group::Forward(members) = &world.paths.told().groups[3] else { panic!() };
+    let Group::Forward(members) = &world.paths.description().groups[3] else { panic!() };
     assert_eq!(members.len(), 4);
     let mut rng = Rng::new(3);
     let frames: Vec<_> = (0..4000)

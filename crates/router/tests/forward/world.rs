@@ -159,7 +159,7 @@ impl World {
     /// What the model says of a frame.
     pub fn model<T>(&self, ask: impl FnOnce(&Model<'_>) -> T) -> T {
         ask(&Model {
-            egress: self.paths.told(),
+            egress: self.paths.description(),
             v4: &|address| self.group(&self.v4, address),
             v6: &|address| self.group(&self.v6, address),
             seed: SEED,
@@ -235,7 +235,7 @@ impl<'p> Bench<'p> {
             .iter()
             .map(|(port, frame)| self.world.model(|model| model.forward(*port, frame)))
             .collect();
-        let mut expected = Expected::new(self.world.paths.told().ports.len());
+        let mut expected = Expected::new(self.world.paths.description().ports.len());
         for (answer, (port, frame)) in answers.iter().zip(frames) {
             expected.add(answer, *port, frame);
         }

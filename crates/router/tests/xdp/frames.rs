@@ -26,12 +26,17 @@ impl Bench {
         let mut world = World::new(with_default);
         // The kernel's interfaces have a MAC address and an MTU that packets fit through; tags are written by user
         // space.
-        let told: Egress = world.paths.told().clone();
-        world.paths = Paths::new(told);
-        let ports = world.paths.told().ports.len();
+        let description: Egress = world.paths.description().clone();
+        world.paths = Paths::new(description);
+        let ports = world.paths.description().ports.len();
         let fast = fast_path(ports, SEED)?;
-        let own: Vec<_> =
-            world.paths.told().ports.iter().flat_map(|port| port.addresses.clone()).collect();
+        let own: Vec<_> = world
+            .paths
+            .description()
+            .ports
+            .iter()
+            .flat_map(|port| port.addresses.clone())
+            .collect();
         fast.set_own(&own);
         for port in 0..ports as u16 {
             // Any interface will do: frames are not sent.
@@ -74,7 +79,7 @@ impl Bench {
 /// Whether the programs have to send what the plain router sends in one piece.
 fn must_be_sent(world: &World, frame: &[u8], answer: &Answer) -> bool {
     let Fate::Sent(port, _) = &answer.fate else { return false };
-    let own = &world.paths.told().ports[usize::from(*port)];
+    let own = &world.paths.description().ports[usize::from(*port)];
     let is_plain = match frame[12..14] {
         // Without options.
         [8, 0] => frame[14] == 0x45,
@@ -223,7 +228,7 @@ fn reasons_are_counted() {
     let trial = bench.fast.trial(0, mac(0), &[], false).unwrap();
     assert_eq!(trial.frame(&extended.frame(0)).unwrap(), Tried::Passed);
     assert_eq!(bench.fast.counts().unwrap().passed(0, Why::Flow), 1);
-    assert_eq!(bench.world.paths.told().groups[13], Group::Blackhole);
+    assert_eq!(bench.world.paths.description().groups[13], Group::Blackhole);
 }
 
 /// A port that programs do not send to, or no longer.

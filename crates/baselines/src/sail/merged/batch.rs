@@ -7,7 +7,7 @@ use fibula_core::Hop;
 use fibula_simd::prefetch_read_l2;
 
 use super::{Entry, SailL};
-use crate::sail::shape::{CHUNK, Chunk};
+use crate::sail::division::{CHUNK, Chunk};
 
 // What was measured (Zen 4, 900,000 prefixes, keys of random prefixes, DIR-24-8's plain loop beside it
 // at 220 Mlps): the core runs ahead of the loads that miss the cache as far as its buffers reach,

@@ -3,19 +3,19 @@ use fibula_simd::Table;
 
 use super::{Entry, Free, SailL};
 use crate::sail::at_most;
-use crate::sail::shape::{CHUNK, Chunk, Shape};
+use crate::sail::division::{CHUNK, Chunk, Division};
 
 /// Pushes the routes to the leaves of their shape, and puts the chunks where the leaves leave room.
 pub(super) fn build<E: Entry>(routes: &Routes<u32>, staged: bool) -> Result<SailL<E>, BuildError> {
     let hops = routes.hop_count();
     check_hops::<E>(E::NAME, hops)?;
-    let shape = Shape::of(&[routes]);
-    check_chunks::<E>(E::NAME, "chunks of level 24", hops, shape.chunks24())?;
-    check_chunks::<E>(E::NAME, "chunks of level 32", hops, shape.chunks32())?;
-    let codes = shape.paint(routes);
+    let division = Division::of(&[routes]);
+    check_chunks::<E>(E::NAME, "chunks of level 24", hops, division.chunks24())?;
+    check_chunks::<E>(E::NAME, "chunks of level 32", hops, division.chunks32())?;
+    let codes = division.paint(routes);
     Ok(SailL {
-        bcn16: merge(&codes.n16, shape.c16(), shape.chunks24()),
-        bcn24: merge_chunks(&codes.n24, shape.c24(), shape.chunks32()),
+        bcn16: merge(&codes.n16, division.c16(), division.chunks24()),
+        bcn24: merge_chunks(&codes.n24, division.c24(), division.chunks32()),
         n32: merge_chunks(&codes.n32, core::iter::repeat(None), 0),
         free: Free::default(),
         staged,

@@ -7,7 +7,7 @@ use fibula_simd::Table;
 use super::build::{check_chunks, merge};
 use super::load::check_level_16;
 use super::{Config, Entry, name};
-use crate::sail::shape::{Chunk, Shape, byte};
+use crate::sail::division::{Chunk, Division, byte};
 use crate::sail::{at_most, hop};
 use fibula_engines::common::{each, table};
 
@@ -51,15 +51,15 @@ impl Engine<u32> for SailL8 {
     fn build(routes: &Routes<u32>, _: &Config) -> Result<Self, BuildError> {
         let hops = routes.hop_count();
         at_most(Self::NAME, "next hops", u8::MAX.into(), hops as usize)?;
-        let shape = Shape::of(&[routes]);
-        check_chunks::<u16>(Self::NAME, "chunks of level 24", hops, shape.chunks24())?;
-        at_most(Self::NAME, "chunks of level 32", u16::MAX.into(), shape.chunks32())?;
-        let codes = shape.paint(routes);
-        let c24 = shape.c24().map(|chunk| chunk.map_or(0, |chunk| chunk as u16 + 1));
+        let division = Division::of(&[routes]);
+        check_chunks::<u16>(Self::NAME, "chunks of level 24", hops, division.chunks24())?;
+        at_most(Self::NAME, "chunks of level 32", u16::MAX.into(), division.chunks32())?;
+        let codes = division.paint(routes);
+        let c24 = division.c24().map(|chunk| chunk.map_or(0, |chunk| chunk as u16 + 1));
         let bytes = |codes: Vec<u32>| codes.into_iter().map(|code| code as u8);
         let empty = [0; size_of::<Chunk<u8>>()];
         Ok(Self {
-            bcn16: merge(&codes.n16, shape.c16(), shape.chunks24()),
+            bcn16: merge(&codes.n16, division.c16(), division.chunks24()),
             bn24: chunks(bytes(codes.n24)),
             c24: chunks(c24),
             n32: chunks(empty.into_iter().chain(bytes(codes.n32))),

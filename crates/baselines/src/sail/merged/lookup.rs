@@ -1,7 +1,7 @@
 use fibula_core::Hop;
 
 use super::{Entry, SailL};
-use crate::sail::shape::byte;
+use crate::sail::division::byte;
 
 /// The paper's lookup: 16 bits of the address, and as long as the entry is a chunk, 8 more. An entry
 /// that is not among the chunks is a code, so the check of the bounds is the question itself.

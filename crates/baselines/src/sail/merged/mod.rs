@@ -103,7 +103,7 @@ use fibula_core::{
 };
 use fibula_simd::Table;
 
-use super::shape::Chunk;
+use super::division::Chunk;
 
 pub use byte::SailL8;
 pub use entry::Entry;

@@ -9,7 +9,7 @@ use fibula_simd::Table;
 
 use super::{Entry, SailL};
 use crate::sail::code;
-use crate::sail::shape::{CHUNK, Chunk, byte};
+use crate::sail::division::{CHUNK, Chunk, byte};
 
 /// Repaints what each changed prefix covers, or the whole /24 around a longer one. If the codes and the chunks no
 /// longer have room beside each other, a build must say by how much.

@@ -1,14 +1,14 @@
 //! Packet sockets (AF_PACKET): any Ethernet interface, no special driver.
 //!
-//! The kernel sees each received packet, too ([`Port::is_shared`]): it answers what is for the machine itself, and must
+//! The kernel sees each received packet, too ([`Port::is_shared`]): it answers packets for the machine itself, and must
 //! not forward (`net.ipv4.ip_forward=0`, `net.ipv6.conf.all.forwarding=0`), or packets are sent twice. Only frames for
 //! the interface's own MAC address come; frames that the machine sends itself do not.
 //!
-//! A queue has a socket for each direction. Packets are read straight into their slots, many a system call
+//! A queue has a socket for each direction. Packets are read directly into their slots, many in one system call
 //! (`recvmmsg`, `sendmmsg`); a mapped ring (TPACKET) would copy each of them once more. With each packet the kernel
-//! tells what a device would have done for it, which is done here: the VLAN tag goes back in its place, a checksum that
-//! was left to the device is completed, and what the kernel merged (GRO), or a neighbour on a virtual link never cut
-//! (TSO), is cut into packets of the size that they had.
+//! reports the work that it left to a device, and this port does that work: it puts the VLAN tag back in its place,
+//! completes a checksum, and cuts a packet that the kernel merged (GRO), or that a neighbour on a virtual link did not
+//! cut (TSO), into packets of the original size.
 
 mod receive;
 mod segment;
@@ -99,7 +99,7 @@ fn incoming(interface: &Interface, buffer: usize) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The socket of what goes out; nothing comes in by it.
+/// The socket that sends; it receives nothing.
 fn outgoing(interface: &Interface, buffer: usize) -> io::Result<OwnedFd> {
     let socket = socket()?;
     system::set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1_i32)?;
@@ -120,7 +120,7 @@ fn bind(socket: &OwnedFd, interface: &Interface, protocol: u16) -> io::Result<()
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = protocol.to_be();
     address.sll_ifindex = interface.index as i32;
-    // SAFETY: the address is of the type that the family wants, and lives until the call returns.
+    // SAFETY: the address is of the type that the family requires, and lives until the call returns.
     let result = unsafe {
         libc::bind(
             socket.as_fd().as_raw_fd(),
@@ -131,7 +131,7 @@ fn bind(socket: &OwnedFd, interface: &Interface, protocol: u16) -> io::Result<()
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Has the kernel drop what is not for the interface's own MAC address before it is copied.
+/// Makes the kernel drop packets for other MAC addresses than the interface's before it copies them.
 fn only_for_us(socket: &OwnedFd) -> io::Result<()> {
     let op = |code: u32, jump_false, k| libc::sock_filter {
         code: code as u16,

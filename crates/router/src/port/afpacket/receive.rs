@@ -26,7 +26,7 @@ pub(super) struct PacketReceive<'p> {
     spare: Vec<Packet<'p>>,
     /// Pieces of merged packets that had no place in the last burst.
     pieces: VecDeque<Packet<'p>>,
-    /// For each message of a batch, what does not fit into its slot.
+    /// For each message of a batch, the bytes that do not fit into its slot.
     behind: Vec<u8>,
     /// A merged packet in one piece.
     whole: Vec<u8>,
@@ -36,7 +36,7 @@ pub(super) struct PacketReceive<'p> {
     lost: u64,
 }
 
-/// What the kernel says beside a packet.
+/// The control message that the kernel adds to a packet.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Beside([u8; 64]);
@@ -56,7 +56,7 @@ impl<'p> PacketReceive<'p> {
         }
     }
 
-    /// Reads what there is, at most so many packets and at most a batch; says how many.
+    /// Reads the waiting packets, at most so many and at most a batch. Returns their number.
     fn read(&mut self, burst: &mut Vec<Packet<'p>>, most: usize) -> io::Result<usize> {
         let most = most.min(BATCH);
         let missing = most.saturating_sub(self.spare.len());
@@ -101,7 +101,7 @@ impl<'p> PacketReceive<'p> {
         for (at, packet) in self.spare.drain(..came).enumerate() {
             let message = &messages[at];
             let read = (message.msg_len as usize).saturating_sub(Offload::LEN);
-            let said = FrameInfo {
+            let info = FrameInfo {
                 read,
                 is_cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
                 offload: Offload::new(&headers[at]),
@@ -109,7 +109,7 @@ impl<'p> PacketReceive<'p> {
                 tag: unsafe { tag(&message.msg_hdr) },
             };
             let behind = &self.behind[at * BEHIND..];
-            let lost = finish(packet, &said, behind, self.pool, &mut self.whole, |packet| {
+            let lost = finish(packet, &info, behind, self.pool, &mut self.whole, |packet| {
                 if burst.len() - from < came {
                     burst.push(packet);
                 } else {
@@ -122,7 +122,7 @@ impl<'p> PacketReceive<'p> {
     }
 }
 
-/// What the kernel said of a packet.
+/// The kernel's information about a packet.
 struct FrameInfo {
     read: usize,
     is_cut: bool,
@@ -131,40 +131,40 @@ struct FrameInfo {
     tag: Option<(u16, u16)>,
 }
 
-/// Makes whole packets of what came. Returns how many are lost.
+/// Makes complete packets of a received message. Returns how many are lost.
 fn finish<'p>(
     mut packet: Packet<'p>,
-    said: &FrameInfo,
+    info: &FrameInfo,
     behind: &[u8],
     pool: &'p Pool,
     whole: &mut Vec<u8>,
     mut done: impl FnMut(Packet<'p>),
 ) -> u64 {
     let room = packet.room();
-    if said.is_cut || said.read > room + BEHIND {
+    if info.is_cut || info.read > room + BEHIND {
         pool.give([packet]);
         return 1;
     }
-    if said.offload.is_merged() {
-        packet.set_len(said.read.min(room));
+    if info.offload.is_merged() {
+        packet.set_len(info.read.min(room));
         whole.clear();
         whole.extend_from_slice(packet.bytes());
-        whole.extend_from_slice(&behind[..said.read.saturating_sub(room)]);
+        whole.extend_from_slice(&behind[..info.read.saturating_sub(room)]);
         pool.give([packet]);
-        return segment::cut(whole, &said.offload, pool, |mut piece| {
-            put_back(&mut piece, said.tag);
+        return segment::cut(whole, &info.offload, pool, |mut piece| {
+            put_back(&mut piece, info.tag);
             done(piece);
         });
     }
-    if said.read > room {
+    if info.read > room {
         pool.give([packet]);
         return 1;
     }
-    packet.set_len(said.read);
-    if let Some((start, offset)) = said.offload.checksum() {
+    packet.set_len(info.read);
+    if let Some((start, offset)) = info.offload.checksum() {
         partial::complete(packet.bytes_mut(), start, offset);
     }
-    put_back(&mut packet, said.tag);
+    put_back(&mut packet, info.tag);
     done(packet);
     0
 }
@@ -188,16 +188,16 @@ fn put_back(packet: &mut Packet<'_>, tag: Option<(u16, u16)>) {
 /// The message is as `recvmmsg` filled it in, and its control data is alive.
 unsafe fn tag(message: &libc::msghdr) -> Option<(u16, u16)> {
     // SAFETY: by the caller's promise the control data is a chain of such headers.
-    let said = unsafe {
+    let info = unsafe {
         let header = libc::CMSG_FIRSTHDR(message).as_ref()?;
         if header.cmsg_level != libc::SOL_PACKET || header.cmsg_type != libc::PACKET_AUXDATA {
             return None;
         }
         libc::CMSG_DATA(header).cast::<libc::tpacket_auxdata>().read_unaligned()
     };
-    let has = |flag| said.tp_status & flag != 0;
-    let protocol = if has(libc::TP_STATUS_VLAN_TPID_VALID) { said.tp_vlan_tpid } else { 0x8100 };
-    has(libc::TP_STATUS_VLAN_VALID).then_some((protocol, said.tp_vlan_tci))
+    let has = |flag| info.tp_status & flag != 0;
+    let protocol = if has(libc::TP_STATUS_VLAN_TPID_VALID) { info.tp_vlan_tpid } else { 0x8100 };
+    has(libc::TP_STATUS_VLAN_VALID).then_some((protocol, info.tp_vlan_tci))
 }
 
 impl<'p> Receive<'p> for PacketReceive<'p> {

@@ -6,7 +6,7 @@ use fibula_packet::{Frame, LinkType, checksum};
 use crate::port::partial;
 use crate::{Packet, Pool};
 
-/// What the kernel would have a device do to a packet: `struct virtio_net_hdr`.
+/// The work that the kernel left to a device: `struct virtio_net_hdr`.
 pub(super) struct Offload {
     needs_checksum: bool,
     kind: u8,
@@ -19,7 +19,7 @@ pub(super) struct Offload {
 const TCP_V4: u8 = 1;
 const TCP_V6: u8 = 4;
 const UDP: u8 = 5;
-/// Beside the kind: the first packet alone has CWR.
+/// A flag beside the kind: only the first packet has CWR.
 const ECN: u8 = 0x80;
 
 impl Offload {
@@ -89,7 +89,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// `None` for what is not TCP or UDP over IP at once: a tunnel, or a kind of merging that is not known.
+    /// `None` if it is not TCP or UDP directly over IP: a tunnel, or an unknown kind of merging.
     fn new(whole: &[u8], offload: &Offload) -> Option<Self> {
         let frame = Frame::parse(LinkType::Ethernet, whole);
         let (network_at, transport_at) = (frame.network_at()?, frame.transport_at()?);
@@ -168,7 +168,7 @@ fn put16(bytes: &mut [u8], at: usize, value: u16) {
 mod tests {
     use super::*;
 
-    /// A TCP packet of 2,500 bytes of payload over IPv4 or IPv6, and what the kernel says of it.
+    /// A TCP packet of 2,500 bytes of payload over IPv4 or IPv6, and the kernel's header for it.
     fn merged(is_ipv4: bool, size: u16) -> (Vec<u8>, Offload) {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
         if is_ipv4 {
@@ -182,11 +182,11 @@ mod tests {
         frame.extend([1; 12]); // options
         frame.extend((0..2500).map(|at| (at % 251) as u8));
         let kind = if is_ipv4 { TCP_V4 } else { TCP_V6 };
-        let mut said = vec![1, kind | ECN, 0, 0];
+        let mut header = vec![1, kind | ECN, 0, 0];
         for field in [size, start as u16, 16] {
-            said.extend(field.to_ne_bytes());
+            header.extend(field.to_ne_bytes());
         }
-        (frame, Offload::new(said[..].try_into().unwrap()))
+        (frame, Offload::new(header[..].try_into().unwrap()))
     }
 
     #[test]
@@ -231,11 +231,11 @@ mod tests {
         assert_eq!(cut(&whole, &offload, &pool, |piece| pieces.push(piece)), 1);
         pool.give(pieces);
         let unknown = |at: usize, value| {
-            let mut said = [1, TCP_V4, 0, 0, 0, 0, 0, 0, 0, 0];
-            said[4..6].copy_from_slice(&1000_u16.to_ne_bytes());
-            said[6..8].copy_from_slice(&34_u16.to_ne_bytes());
-            said[at] = value;
-            cut(&whole, &Offload::new(&said), &pool, |_| panic!("nothing to cut"))
+            let mut header = [1, TCP_V4, 0, 0, 0, 0, 0, 0, 0, 0];
+            header[4..6].copy_from_slice(&1000_u16.to_ne_bytes());
+            header[6..8].copy_from_slice(&34_u16.to_ne_bytes());
+            header[at] = value;
+            cut(&whole, &Offload::new(&header), &pool, |_| panic!("nothing to cut"))
         };
         // UFO, a tunnel's inner checksum.
         assert_eq!([unknown(1, 3), unknown(6, 84)], [1, 1]);

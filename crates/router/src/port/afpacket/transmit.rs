@@ -1,4 +1,4 @@
-//! What goes out by a packet socket.
+//! Sends packets by a packet socket.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl PacketTransmit {
         Self { interface, socket, lost: 0 }
     }
 
-    /// Sends the first of these; says how many.
+    /// Sends the first of these packets. Returns how many.
     fn send(&self, packets: &mut [Packet<'_>]) -> io::Result<usize> {
         let count = packets.len().min(BATCH);
         // SAFETY: all zero is a valid value of these C structs.
@@ -67,7 +67,7 @@ impl<'p> Transmit<'p> for PacketTransmit {
                     self.lost += 1;
                 }
                 Err(error) => match self.interface.judge(error) {
-                    // The link is down: what is sent now is lost, as on any link.
+                    // The link is down: packets sent now are lost, as on any link.
                     Ok(()) => {
                         self.lost += (burst.len() - taken) as u64;
                         taken = burst.len();

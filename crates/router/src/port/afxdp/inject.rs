@@ -53,7 +53,7 @@ impl<'p> Transmit<'p> for ToKernel {
             };
             if let Err(error) = given {
                 self.lost += 1;
-                // The port itself says so when its interface is gone; a packet that is too long for a page is one lost.
+                // The port itself reports that its interface is gone; a packet that is too long for a page is one lost.
                 if error.kind() == io::ErrorKind::PermissionDenied {
                     result = Err(explain(&self.interface.port, hint(&error), error));
                 }

@@ -10,10 +10,10 @@
 //! The pool's area is the sockets' memory (UMEM): a received packet lies in its slot when it is seen. Each queue of the
 //! interface has a socket. The program hands over unicast IPv4 and IPv6 packets to the interface's MAC address, with or
 //! without a VLAN tag, unless the destination is an address of this machine ([`AfXdp::set_local`]); ARP, neighbour
-//! discovery, multicast and what is for the machine stay with the kernel. It is attached as long as the port or its
+//! discovery, multicast and packets for the machine stay with the kernel. It is attached as long as the port or its
 //! handle lives, and no longer than the process.
 //!
-//! What the program cannot see: a VLAN tag that the device has taken off (`ethtool -K IF rxvlan off`; on a veth pair
+//! The program cannot see a VLAN tag that the device has removed (`ethtool -K IF rxvlan off`; on a veth pair
 //! `ethtool -K PEER txvlan off`). In generic mode, packets that are longer than a slot are lost: large packets of a TCP
 //! sender at the other end of a veth pair (`ethtool -K PEER tso off gso off`), or that were merged
 //! (`ethtool -K IF gro off`).
@@ -91,7 +91,7 @@ impl Default for AfXdpOptions {
     }
 }
 
-/// The handle of an open port: it controls the program, and tells which options were granted.
+/// The handle of an open port: it controls the program, and reports which options are in effect.
 #[derive(Clone)]
 pub struct AfXdp {
     attached: Arc<Attached>,
@@ -133,8 +133,8 @@ impl AfXdp {
 ///
 /// # Errors
 /// If there is no such interface, its MTU is too large for the pool's slots, these are not of 2048 or 4096 bytes, the
-/// driver cannot do what the options ask for, another XDP program is attached, or a right is missing (CAP_NET_ADMIN,
-/// CAP_NET_RAW and CAP_BPF). What the kernel's verifier says is in the error.
+/// driver does not support the options, another XDP program is attached, or a right is missing (CAP_NET_ADMIN,
+/// CAP_NET_RAW and CAP_BPF). The error contains the kernel verifier's message.
 pub fn open<'p>(
     name: &str,
     pool: &'p Pool,
@@ -238,7 +238,7 @@ fn check(interface: &Interface, pool: &Pool, options: &AfXdpOptions) -> io::Resu
 }
 
 /// Entries of a ring if no number is wanted. A kernel thread that receives for a virtual interface may have the core
-/// for some milliseconds before the router has it again: what arrives meanwhile has to fit.
+/// for some milliseconds before the router runs again, so the ring must hold the packets that arrive meanwhile.
 fn ring_size(is_virtual: bool, slots: usize, queues: u32) -> u32 {
     let most: u32 = if is_virtual { 8192 } else { 2048 };
     let share = slots / 2 / queues.max(1) as usize;

@@ -152,7 +152,7 @@ fn instructions(mac: [u8; 6], sockets: &OwnedFd, local4: &OwnedFd, local6: &Owne
     code.jump_not_null(R0, "pass");
     code.load(Word, R2, R6, QUEUE);
     code.map(R1, sockets);
-    // What it returns if the queue has no socket.
+    // The return value if the queue has no socket.
     code.set(R3, PASS);
     code.call(Call::RedirectMap);
     code.exit();

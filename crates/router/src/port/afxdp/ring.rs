@@ -18,7 +18,7 @@ pub(super) struct Ring<T> {
     flags: Option<NonNull<AtomicU32>>,
     entries: NonNull<T>,
     size: u32,
-    /// What is unmapped at the end.
+    /// The mapping, which is removed on drop.
     mapped: Option<(NonNull<u8>, usize)>,
 }
 
@@ -116,7 +116,7 @@ impl<T: Copy> Producer<T> {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Shows the other side what was put in.
+    /// Publishes the added entries to the other side.
     pub fn submit(&mut self) {
         self.ring.producer().store(self.next, Ordering::Release);
     }
@@ -162,7 +162,7 @@ impl<T: Copy> Consumer<T> {
         entry
     }
 
-    /// Gives the places of what was taken out to the other side.
+    /// Returns the places of the removed entries to the other side.
     pub fn release(&mut self) {
         self.ring.consumer().store(self.next, Ordering::Release);
     }

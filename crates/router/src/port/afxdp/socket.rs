@@ -20,8 +20,8 @@ use super::{Copying, Interface};
 use crate::port::system;
 use crate::{Pool, pool};
 
-/// What both halves of a queue have in common. The last one that goes closes the socket, and then gives the slots back
-/// that the kernel had.
+/// The state that both halves of a queue share. The last half that is dropped closes the socket, and then returns the
+/// slots that the kernel had.
 pub(super) struct Socket<'p> {
     pub interface: Arc<Interface>,
     /// Ends, with the last queue and the last handle, the program's attachment.
@@ -41,14 +41,14 @@ pub(super) struct Opened<'p> {
     pub completed: Consumer<u64>,
 }
 
-/// What is asked of a socket.
+/// The options of a socket.
 pub(super) struct Wanted {
     pub queue: u32,
     pub ring: u32,
     pub copying: Copying,
 }
 
-/// The option that says how many packets a system call sends in copy mode; 32 otherwise.
+/// The option for the number of packets that a system call sends in copy mode; 32 otherwise.
 const XDP_MAX_TX_SKB_BUDGET: i32 = 9;
 /// Bytes of packets that the kernel has copied and not yet sent.
 const SEND_BUFFER: usize = 8 << 20;
@@ -126,7 +126,7 @@ impl<'p> Socket<'p> {
         self.fd.as_ref().expect("open until it is dropped")
     }
 
-    /// Takes over from a half that goes what the kernel has of it.
+    /// Takes over the slots that the kernel has of a dropped half.
     pub fn leave(&self, held: &Held) {
         self.kernel_had.lock().expect("nobody panics with it").extend(held.slots());
     }

@@ -1,4 +1,4 @@
-//! What goes out by an XDP socket.
+//! Sends packets by an XDP socket.
 
 use std::io;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl<'p> XdpTransmit<'p> {
         Self { sent, completed, held, socket, back: Vec::new(), is_down: false, lost: 0 }
     }
 
-    /// Gives the pool the slots of what was sent.
+    /// Returns the slots of sent packets to the pool.
     fn take_back(&mut self, pool: &'p Pool) {
         let ready = self.completed.ready(u32::MAX);
         for _ in 0..ready {
@@ -51,7 +51,7 @@ impl<'p> XdpTransmit<'p> {
         }
     }
 
-    /// Has the kernel send what is in the ring, as far as it can now.
+    /// Makes the kernel send as much of the ring as it can now.
     fn kick(&mut self) -> io::Result<()> {
         let mut waiting = self.sent.waiting();
         while waiting > 0 && self.sent.needs_wakeup() {
@@ -106,7 +106,7 @@ impl<'p> Transmit<'p> for XdpTransmit<'p> {
         self.kick()?;
         self.take_back(pool);
         if self.is_down {
-            // It looks again whether the link is up: what waits in the ring is sent then.
+            // The next call checks again whether the link is up, and then sends the ring's packets.
             self.socket.interface.check_there()?;
         }
         Ok(())

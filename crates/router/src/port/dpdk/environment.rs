@@ -1,4 +1,4 @@
-//! DPDK's environment (EAL), and what it says.
+//! DPDK's environment (EAL), and its log.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -6,8 +6,8 @@ use std::os::raw::c_char;
 use std::sync::OnceLock;
 use std::thread;
 
-/// What the environment is started with unless other arguments are given: no files, and 64 MiB of ordinary memory for
-/// rings and tables of the devices.
+/// The default arguments of the environment: no files, and 64 MiB of ordinary memory for rings and tables of the
+/// devices.
 pub const ARGUMENTS: &str = "--no-huge --no-shconf -m 64";
 
 /// How the environment's start went: once in a process.
@@ -67,10 +67,10 @@ fn words<'a>(arguments: &str, devices: impl IntoIterator<Item = &'a str>) -> Vec
     words
 }
 
-/// Starts it, on a thread of its own: it is pinned to the environment's core.
+/// Starts it, on a separate thread, because that thread is pinned to the environment's core.
 fn run(words: Vec<String>) -> Result<(), String> {
     let start = move || {
-        let said = words.join(" ");
+        let arguments = words.join(" ");
         let words: Result<Vec<CString>, _> = words.into_iter().map(CString::new).collect();
         let words = words.map_err(|_| "DPDK's arguments hold a zero byte".to_owned())?;
         // It keeps the pointers.
@@ -82,7 +82,7 @@ fn run(words: Vec<String>) -> Result<(), String> {
         if done == 0 {
             return Ok(());
         }
-        let what = format!("DPDK's environment does not start with `{said}`");
+        let what = format!("DPDK's environment does not start with `{arguments}`");
         Err(explain(&what, done).to_string())
     };
     let thread = thread::Builder::new().name("fibula-eal".to_owned()).spawn(start);
@@ -90,21 +90,21 @@ fn run(words: Vec<String>) -> Result<(), String> {
     thread.join().unwrap_or_else(|_| Err("DPDK's start panicked".to_owned()))
 }
 
-/// Forgets what DPDK said before.
-pub(super) fn forget_said() {
-    said();
+/// Discards the messages that DPDK has logged.
+pub(super) fn clear_log() {
+    logged();
 }
 
-/// What DPDK logged since this was last asked, in one line.
-fn said() -> String {
+/// The messages that DPDK has logged since the last call, in one line.
+fn logged() -> String {
     let mut text = [0 as c_char; 2048];
     // SAFETY: it writes a string of fewer than so many bytes.
-    let said = unsafe {
+    let text = unsafe {
         fibula_dpdk::fib_log(text.as_mut_ptr(), text.len() as u32);
         CStr::from_ptr(text.as_ptr())
     };
-    let said = said.to_string_lossy();
-    let lines = said.lines().map(|line| line.trim().trim_start_matches("EAL: "));
+    let text = text.to_string_lossy();
+    let lines = text.lines().map(|line| line.trim().trim_start_matches("EAL: "));
     let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     lines.dedup();
     lines.truncate(4);
@@ -114,9 +114,9 @@ fn said() -> String {
 /// An error of DPDK's, a negative number, with what it logged.
 pub fn explain(what: &str, error: i32) -> io::Error {
     let error = io::Error::from_raw_os_error(-error);
-    let said = said();
-    let said = if said.is_empty() { said } else { format!(" (DPDK says: {said})") };
-    io::Error::new(error.kind(), format!("{what}: {error}{said}"))
+    let logged = logged();
+    let logged = if logged.is_empty() { logged } else { format!(" (DPDK: {logged})") };
+    io::Error::new(error.kind(), format!("{what}: {error}{logged}"))
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Mempool {
         };
         let mut error = 0;
         let (slots, stride) = (pool.slots() as u32, pool.stride() as u32);
-        environment::forget_said();
+        environment::clear_log();
         // SAFETY: the area has so many slots of so many bytes, of which no packet reaches the front; the owner's
         // context is a pool that outlives all ports that have the mempool.
         let made = unsafe {

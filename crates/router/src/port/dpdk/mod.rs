@@ -13,8 +13,8 @@
 //! [`FRONT`] bytes.
 //!
 //! DPDK's environment (EAL) is started once in a process: by [`start`], or with [`ARGUMENTS`] by the first port. It
-//! keeps no files, so several processes run beside each other, and its own memory need not be huge pages: packets lie
-//! in the pool.
+//! keeps no files, so several processes can run at the same time, and its own memory need not be huge pages, because
+//! packets are in the pool.
 //!
 //! Ports are polled. An idle thread sleeps for 50 microseconds at a time.
 
@@ -40,7 +40,7 @@ pub const FRONT: u32 = fibula_dpdk::FIB_FRONT;
 
 /// Bytes in front of a packet that a driver leaves free.
 const HEADROOM: usize = 128;
-/// What the kernel keeps free in front of a packet of an XDP socket, besides.
+/// The space that the kernel keeps free in front of a packet of an XDP socket, besides.
 const XDP_HEADROOM: usize = 256;
 /// Ethernet and two VLAN tags.
 const LINK: usize = 14 + 8;
@@ -72,7 +72,7 @@ static DEVICES: Mutex<()> = Mutex::new(());
 ///
 /// # Errors
 /// If the environment cannot be started, DPDK has no such device or driver or refuses its arguments, the pool has no
-/// room in front of its slots, or slots that are too short for the MTU. What DPDK says is in the error.
+/// room in front of its slots, or slots that are too short for the MTU. The error contains DPDK's message.
 pub fn open<'p>(devargs: &str, pool: &'p Pool, options: &DpdkOptions) -> io::Result<Port<'p>> {
     let device = devargs.split(',').next().unwrap_or_default();
     let name = format!("dpdk:{device}");
@@ -121,7 +121,7 @@ pub fn open<'p>(devargs: &str, pool: &'p Pool, options: &DpdkOptions) -> io::Res
     Ok(Port { name, interface, mac, mtu, is_shared: false, queues })
 }
 
-/// A device; closed by the last queue that goes.
+/// A device. The last queue that is dropped closes it.
 struct Device {
     port: fibula_dpdk::fib_port,
     /// Drivers give slots back to it until they are closed.
@@ -141,7 +141,7 @@ impl Device {
         let mut port: fibula_dpdk::fib_port = unsafe { std::mem::zeroed() };
         let mut step = ptr::null();
         let _one = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-        environment::forget_said();
+        environment::clear_log();
         // SAFETY: the environment is started; the text ends with a zero, the other pointers are to values of this
         // function, and the mempool lives until the device is closed.
         let done = unsafe {

@@ -14,18 +14,19 @@ use crate::{Packet, Pool};
 const BURST: usize = fibula_dpdk::FIB_BURST as usize;
 /// How long an idle thread sleeps: nothing wakes it.
 const NAP: Duration = Duration::from_micros(50);
-/// Asking a device what it lost takes longer than a burst, so this many bursts pass between.
+/// Reading the number of packets that a device lost takes longer than a burst, so it is read once in this many bursts.
 const ASK: u32 = 4096;
 
-/// What a half has.
+/// The state of a half.
 struct Half<'p> {
     device: Arc<Device>,
     queue: u16,
     /// The pool that the device was opened on.
     pool: &'p Pool,
-    /// Bursts until the device is asked what it lost.
+    /// Bursts until the lost packets are read again.
     ask_in: u32,
-    /// What it lost before it was opened here, and since; of the first queue alone, for all of them.
+    /// The packets that the device lost before it was opened here, and since. Only the first queue counts them, for all
+    /// queues.
     before: u64,
     lost: u64,
 }
@@ -54,7 +55,7 @@ impl<'p> Half<'p> {
         (received, sent)
     }
 
-    /// Asks the device what it lost, once in a while.
+    /// Reads the number of packets that the device lost, once in a while.
     fn ask(&mut self, of: fn((u64, u64)) -> u64) {
         if self.queue == 0 {
             self.ask_in = ASK;
@@ -147,7 +148,7 @@ impl<'p> Receive<'p> for DpdkReceive<'p> {
 }
 
 impl DpdkTransmit<'_> {
-    /// Has the driver give back what was sent.
+    /// Makes the driver return the slots of sent packets.
     fn clean(&mut self) {
         // SAFETY: the device is open, and this half alone sends by the queue.
         unsafe { fibula_dpdk::fib_clean(self.half.device.port.id, self.half.queue) };

@@ -1,4 +1,4 @@
-//! What a memory port receives: frames as they are given, or UDP packets of many flows.
+//! The packets that a memory port receives: given frames, or UDP packets of many flows.
 
 use std::net::IpAddr;
 
@@ -13,15 +13,15 @@ enum FrameTemplates {
     Udp(Udp),
 }
 
-/// One frame and what tells a flow's frames from it. A flow takes 8 bytes (IPv4) or 20, so that flows displace little
-/// of what the router has in the caches.
+/// One frame, and the fields in which a flow's frames differ from it. A flow takes 8 bytes (IPv4) or 20, so flows
+/// displace little of the router's data in the caches.
 struct Udp {
     template: Box<[u8]>,
     /// Where the destination address is, and its length: 4 or 16.
     address: (usize, usize),
     /// Where the source port is.
     port: usize,
-    /// Where the checksum is that covers what differs: the header's for IPv4, UDP's for IPv6.
+    /// The position of the checksum that covers these fields: the header's for IPv4, UDP's for IPv6.
     checksum: usize,
     /// Of each flow the destination, the port and the checksum.
     flows: Vec<u8>,
@@ -100,8 +100,8 @@ impl Flows {
         }
     }
 
-    /// Fetches into the cache what differs in the next frames. A router that looks up random addresses between bursts
-    /// hides from the processor that flows are read one after the other.
+    /// Prefetches the fields of the next frames. A router that looks up random addresses between bursts hides from the
+    /// processor that flows are read one after the other.
     #[inline]
     pub(super) fn prefetch(&self, at: usize, count: usize) {
         if let FrameTemplates::Udp(udp) = &self.0 {
@@ -184,7 +184,7 @@ impl Udp {
             let ends = &frame[ETHERNET + 8..ETHERNET + 40];
             let len = &frame[ETHERNET + 4..ETHERNET + 6];
             let text = [ends, len, &[0, 17], &frame[ETHERNET + 40..]].concat();
-            // Zero says that there is none; its other form is sent.
+            // Zero means that there is no checksum; its other form is sent.
             Some(checksum::compute(&text)).filter(|sum| *sum != 0).unwrap_or(0xffff)
         };
         flow.truncate(self.address.1 + 2);

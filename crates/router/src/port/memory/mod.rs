@@ -36,7 +36,7 @@ pub struct MemoryOptions {
 #[derive(Default)]
 pub struct Sent(Box<[SentByQueue]>);
 
-/// On cache lines of its own: each queue is another thread's.
+/// On separate cache lines, because each queue belongs to another thread.
 #[derive(Default)]
 #[repr(align(128))]
 struct SentByQueue {
@@ -62,8 +62,8 @@ impl Sent {
     }
 }
 
-/// The sum of the whole words of a frame, each rotated by another number of bits. It compares what was sent
-/// with what should have been, and keeps a compiler from leaving out what nobody reads.
+/// The sum of the whole words of a frame, each rotated by another number of bits. It compares sent packets with
+/// expected ones, and makes the compiler keep writes that nothing else reads.
 #[inline]
 pub fn checksum(frame: &[u8]) -> u64 {
     let (words, rest) = frame.as_chunks::<8>();

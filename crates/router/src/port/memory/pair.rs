@@ -1,4 +1,4 @@
-//! Two ports whose ends are connected: what is sent by one is received by the other.
+//! Two ports with connected ends: each receives the packets that the other sends.
 
 use std::io;
 use std::thread;
@@ -78,12 +78,12 @@ impl<'p> Receive<'p> for FromRing<'p> {
     }
 
     fn is_over(&self) -> bool {
-        // In this order: what is pushed before the end is seen.
+        // In this order, so that packets that were pushed before the end are seen.
         self.ring.is_abandoned() && self.ring.is_empty()
     }
 }
 
-/// Nobody receives what still waits: its slots go back.
+/// Nobody receives the packets that still wait: their slots are returned.
 impl Drop for FromRing<'_> {
     fn drop(&mut self) {
         let count = self.ring.slots();

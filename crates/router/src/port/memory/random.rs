@@ -13,8 +13,8 @@ const FLOWS: usize = 65_536;
 /// The sender's MAC address.
 const SENDER: [u8; 6] = [2, 0, 0, 0, 0xff, 0];
 
-/// Makes a port that receives packets of 60 bytes to random IPv4 addresses, for ever, and discards the packets that it
-/// sends. The seed decides on the addresses.
+/// Makes a port that receives packets of 60 bytes to random IPv4 addresses without end, and discards the packets that
+/// it sends. The seed decides on the addresses.
 pub fn random<'p>(name: &str, pool: &'p Pool, mac: [u8; 6], seed: u64) -> Port<'p> {
     let mut state = seed;
     let mut next = || {

@@ -1,4 +1,4 @@
-//! Arenas: arrays of cache lines, in which the programs find a table. `bpf/tables.h` says how they are laid out.
+//! Arenas: arrays of cache lines, in which the programs find a table. `bpf/tables.h` documents their layout.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use super::map::{ARRAY, INNER_MAP, MMAPABLE, Map, Mapped, Spec};
 /// Bytes of a line.
 pub(super) const LINE: usize = 64;
 
-/// What a program has to know of an arena besides its lines: `struct layout` of `bpf/tables.h`.
+/// The layout of an arena, for the programs: `struct layout` of `bpf/tables.h`.
 pub(super) type Layout = [u32; 16];
 
 /// A table that is to be written: parts one behind the other, each from a line on.
@@ -24,7 +24,7 @@ enum Part<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Adds a part, and says at which line it begins.
+    /// Adds a part, and returns its first line.
     pub fn push(&mut self, bytes: &'a [u8]) -> u32 {
         let at = self.place(bytes.len());
         self.parts.push(Part::Borrowed(at, bytes));

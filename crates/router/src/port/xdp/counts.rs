@@ -1,4 +1,4 @@
-//! What the programs count.
+//! The counters of the programs.
 
 use std::fs;
 use std::io;
@@ -72,7 +72,7 @@ pub struct Sent {
     pub v6: (u64, u64),
 }
 
-/// What the fast path of all ports counted.
+/// The counts of the fast path, over all ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FastCounts {
     /// How many ports there are.
@@ -91,7 +91,7 @@ impl FastCounts {
         self.ports
     }
 
-    /// What was forwarded from a port to a port, by their numbers.
+    /// Packets and bytes from one port to another, by their numbers.
     pub fn sent(&self, from: usize, to: usize) -> Sent {
         self.sent.get(from * self.ports + to).copied().unwrap_or_default()
     }

@@ -54,9 +54,9 @@ impl Exit {
 
 /// The ways out of the table's groups. Packets that leave by a port which no program sends to are passed on; so are all
 /// that do not leave as they are.
-pub(super) fn parts(told: &Egress, is_fast: &[bool], seed: u64) -> Parts<'static> {
+pub(super) fn parts(description: &Egress, is_fast: &[bool], seed: u64) -> Parts<'static> {
     let fast = |port: u16| {
-        let own = told.ports.get(usize::from(port))?;
+        let own = description.ports.get(usize::from(port))?;
         let is_fast = is_fast.get(usize::from(port)).copied().unwrap_or_default();
         (is_fast && own.vlan.is_none()).then_some(own)
     };
@@ -65,7 +65,7 @@ pub(super) fn parts(told: &Egress, is_fast: &[bool], seed: u64) -> Parts<'static
         _ => Exit::kind(PASSED_ON),
     };
     let member = |member: &Member| match *member {
-        Member::Gateway(at) => match told.adjacencies.get(at as usize) {
+        Member::Gateway(at) => match description.adjacencies.get(at as usize) {
             Some(way) => ready(way.port, way.mac),
             None => Exit::kind(PASSED_ON),
         },
@@ -74,8 +74,8 @@ pub(super) fn parts(told: &Egress, is_fast: &[bool], seed: u64) -> Parts<'static
     };
     let (mut exits, mut shares) = (vec![Exit::kind(PASSED_ON)], Vec::new());
     let mut known = HashMap::new();
-    let mut ways = Vec::with_capacity(told.groups.len());
-    for group in &told.groups {
+    let mut ways = Vec::with_capacity(description.groups.len());
+    for group in &description.groups {
         ways.push(match group {
             Group::Forward(members) => match members.as_slice() {
                 [only] => member(only),
@@ -94,8 +94,8 @@ pub(super) fn parts(told: &Egress, is_fast: &[bool], seed: u64) -> Parts<'static
             _ => Exit::kind(PASSED_ON),
         });
     }
-    let mut neighbours = Neighbours::with_room(told.neighbours.len());
-    for (&(port, address), &mac) in &told.neighbours {
+    let mut neighbours = Neighbours::with_room(description.neighbours.len());
+    for (&(port, address), &mac) in &description.neighbours {
         if fast(port).is_some() {
             exits.push(ready(port, Some(mac)));
             neighbours.insert(port, address, (exits.len() - 1) as u32, seed);

@@ -1,6 +1,6 @@
 //! Which interfaces take packets that XDP programs redirect to them. The kernel drops packets to one that does not, and
-//! says so in no counter of the interface; so it is asked before, by generic netlink (family `netdev`, since Linux
-//! 6.3).
+//! no counter of the interface shows it. So the router checks this first, by generic netlink (family `netdev`, since
+//! Linux 6.3).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -29,14 +29,14 @@ impl Features {
         Some(this)
     }
 
-    /// Whether the interface takes packets; `None` if the kernel does not say.
+    /// Whether the interface takes packets; `None` if the kernel does not report it.
     pub fn sends(&self, interface: u32) -> Option<bool> {
         // NETDEV_CMD_DEV_GET, NETDEV_A_DEV_IFINDEX; NETDEV_A_DEV_XDP_FEATURES
         let found = self.ask(self.family, 1, (1, &interface.to_ne_bytes()), 3).ok()??;
         Some(u64::from_ne_bytes(*found.first_chunk()?) & NDO_XMIT != 0)
     }
 
-    /// Asks with one attribute, and returns the wanted one of the answer.
+    /// Sends a request with one attribute, and returns the wanted attribute of the answer.
     fn ask(
         &self,
         family: u16,

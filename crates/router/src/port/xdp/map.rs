@@ -15,7 +15,7 @@ pub(super) const MMAPABLE: u32 = 1 << 10;
 pub(super) const INNER_MAP: u32 = 1 << 12;
 pub(super) const RDONLY_PROG: u32 = 1 << 7;
 
-/// What a map is made of.
+/// The definition of a map.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spec {
     pub kind: u32,
@@ -99,8 +99,8 @@ impl Map {
     }
 }
 
-/// The values of an array, one behind the other. Programs may read them at any time: who writes sees to it that they do
-/// not, or that each word by itself is as good as the one before.
+/// The values of an array, one behind the other. Programs may read them at any time. The writer must make sure that
+/// they do not, or that each single word is valid together with the old ones.
 pub(super) struct Mapped {
     base: NonNull<u8>,
     len: usize,

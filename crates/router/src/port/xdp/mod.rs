@@ -48,12 +48,12 @@ const STATE: usize = 0;
 const OWN: usize = 8;
 const LAYOUTS: usize = OWN + 64 * 8;
 
-/// What has a pair of arenas, by the number of its pair.
+/// The tables, by the number of their pair of arenas.
 const V4: usize = 0;
 const V6: usize = 1;
 const EGRESS: usize = 2;
 
-/// Numbers that tell whether what a [`View`] shows is what it showed before.
+/// Numbers that show whether a [`View`] has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// Of the IPv4 table with its groups.
@@ -64,7 +64,7 @@ pub struct Stamp {
     pub egress: u64,
 }
 
-/// What the programs of all ports have in common.
+/// The state that the programs of all ports share.
 pub struct FastPath {
     maps: Vec<(&'static str, Map)>,
     ports: usize,
@@ -76,7 +76,7 @@ pub struct FastPath {
     tables: Mutex<Tables>,
 }
 
-/// What is in the arenas.
+/// The contents of the arenas.
 #[derive(Default)]
 struct Tables {
     arenas: [Option<Arena>; 6],
@@ -90,7 +90,7 @@ struct Tables {
     written: [u64; 3],
 }
 
-/// What a port's program knows beforehand.
+/// The constants of a port's program.
 pub(super) struct PortProgram {
     pub port: u16,
     pub mac: [u8; 6],
@@ -101,7 +101,7 @@ pub(super) struct PortProgram {
 /// Whether the fast path was built, which takes clang.
 ///
 /// # Errors
-/// What to do if it was not.
+/// The advice if it was not.
 pub fn check_built() -> io::Result<()> {
     if object::is_built() {
         return Ok(());
@@ -205,8 +205,8 @@ impl FastPath {
         Ok(())
     }
 
-    /// Asks the kernel which ports' interfaces take packets of programs. Those for which that is otherwise now than
-    /// before, by number, with whether they do.
+    /// Queries the kernel for the ports whose interfaces take packets of programs. Returns the changes: the port's
+    /// number, and whether it takes them now.
     pub fn ask_ports(&self) -> Vec<(u16, bool)> {
         let Some(features) = &self.features else { return Vec::new() };
         let mut tables = lock(&self.tables);
@@ -250,11 +250,11 @@ impl FastPath {
         }
     }
 
-    /// Writes what is new of a view into the kernel, then makes it current at once. Whether anything was. Returns when
-    /// what was current before is used no more.
+    /// Writes the changed tables of a view into the kernel, then switches to them at once. Returns whether there were
+    /// any, once the previous tables are no longer used.
     ///
     /// # Errors
-    /// If the system refuses. What was current stays so.
+    /// If the system refuses. The previous tables then stay in use.
     pub fn publish(&self, stamp: Stamp, view: &View<'_>) -> io::Result<bool> {
         let mut tables = lock(&self.tables);
         let before = tables.stamp;
@@ -267,7 +267,7 @@ impl FastPath {
             self.write(&mut tables, &mut state, V6, tables::parts(&view.v6))?;
         }
         if is_new(|stamp| stamp.egress) || tables.is_fast != tables.is_written {
-            let parts = exits::parts(view.egress.told(), &tables.is_fast, self.seed);
+            let parts = exits::parts(view.egress.description(), &tables.is_fast, self.seed);
             self.write(&mut tables, &mut state, EGRESS, Some(parts))?;
             tables.is_written = tables.is_fast.clone();
         }
@@ -282,7 +282,7 @@ impl FastPath {
         Ok(true)
     }
 
-    /// Writes a table into the arena of its pair that is not current; `state` then says that it is.
+    /// Writes a table into the unused arena of its pair, and marks it as the current one in `state`.
     fn write(
         &self,
         tables: &mut Tables,
@@ -315,8 +315,8 @@ impl FastPath {
         Ok(())
     }
 
-    /// Waits until no program uses the arenas of these pairs that are not current: the kernel does when a map of maps
-    /// changes, if only to what it is.
+    /// Waits until no program uses the previous arenas of these pairs. The kernel waits for this when an entry of a map
+    /// of maps is written, even with the same value.
     fn wait(&self, tables: &Tables, changed: u64) -> io::Result<()> {
         let changed = (0..3).find(|pair| changed >> (8 * pair) & 15 != 0);
         let arena = changed.and_then(|pair| {
@@ -339,7 +339,7 @@ impl FastPath {
         (state & 15 != 0, state >> 8 & 15 != 0)
     }
 
-    /// What the programs counted so far.
+    /// The counts of the programs so far.
     ///
     /// # Errors
     /// If the system refuses.

@@ -10,7 +10,7 @@ use aya_obj::generated::bpf_insn;
 use super::map::Spec;
 use crate::port::bpf;
 
-/// The file that the build script leaves, at an address that its reader wants; empty if there was no clang.
+/// The file that the build script makes, aligned for its reader; empty if there was no clang.
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
 
@@ -33,7 +33,7 @@ impl Programs {
         Object::parse(&OBJECT.0).map(Self).map_err(damaged)
     }
 
-    /// What a map is to be made of, with so many entries if the programs leave that open.
+    /// The definition of a map, with so many entries if the programs leave that open.
     pub fn spec(&self, map: &str, entries: u32) -> io::Result<Spec> {
         let found = self.0.maps.get(map).ok_or_else(|| damaged(format_args!("no map {map}")))?;
         let entries = if found.max_entries() == 0 { entries } else { found.max_entries() };

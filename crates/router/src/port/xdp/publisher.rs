@@ -1,4 +1,4 @@
-//! Keeps the tables in the kernel up to date: a thread that looks whether there are others.
+//! Keeps the tables in the kernel up to date: a thread that checks for new tables.
 
 use std::io;
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 use super::{FastPath, Stamp};
 use crate::View;
 
-/// Tables that change, with numbers that say whether they did.
+/// Tables that change, with numbers that show whether they did.
 pub trait Stamped: Send {
-    /// Brings the ways out up to date, or everything. What a [`View`] shows of routes must not change without the
-    /// latter.
+    /// Updates the egress paths, or everything if `with_routes`. The routes that a [`View`] shows must change only in
+    /// the second case.
     fn renew(&mut self, with_routes: bool);
 
-    /// What there is, if there is anything yet.
+    /// The current tables, if there are any yet.
     fn held(&self) -> Option<(Stamp, View<'_>)>;
 }
 
-/// How often it looks: as long a link that has failed may be used.
+/// The interval between checks. A link that has failed may be used for as long.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Tables of routes are copied whole, so it takes at most a tenth of the time, and memory's, of a processor.
 const SHARE: u32 = 10;
-/// But they are not much older than they are anyway: changes of routes are collected for 50 ms.
+/// The longest wait after a copy. Changes of routes are collected for 50 ms in any case.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// How often it asks which interfaces take packets.
+/// The interval between queries for the interfaces that take packets.
 const ASK: Duration = Duration::from_millis(250);
 
 /// The thread. Dropped, it ends, and the tables stay as they are.
@@ -36,7 +36,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Publishes what there is, then starts the thread. `events` hears what an operator should know, once for each.
+    /// Publishes the current tables, then starts the thread. `events` gets messages for the operator, each once.
     ///
     /// # Errors
     /// If the system refuses.
@@ -46,8 +46,8 @@ impl Publisher {
         events: impl Fn(String) + Send + 'static,
     ) -> io::Result<Self> {
         views.renew(true);
-        let mut said = LastMessages::default();
-        said.ports(&events, fast.ask_ports());
+        let mut messages = LastMessages::default();
+        messages.ports(&events, fast.ask_ports());
         if let Some((stamp, view)) = views.held() {
             fast.publish(stamp, &view)?;
         }
@@ -58,7 +58,7 @@ impl Publisher {
                 let now = Instant::now();
                 if now >= ask_at {
                     ask_at = now + ASK;
-                    said.ports(&events, fast.ask_ports());
+                    messages.ports(&events, fast.ask_ports());
                 }
                 views.renew(now >= not_before);
                 let Some((stamp, view)) = views.held() else { continue };
@@ -69,10 +69,10 @@ impl Publisher {
                     }
                     Ok(false) => {}
                     Err(error) => {
-                        said.say(&events, format!("tables in the kernel are old: {error}"))
+                        messages.report(&events, format!("tables in the kernel are old: {error}"))
                     }
                 }
-                said.families(&events, fast.families());
+                messages.families(&events, fast.families());
             }
         };
         let thread = thread::Builder::new().name("fibula-xdp".to_owned()).spawn(run)?;
@@ -89,7 +89,7 @@ impl Drop for Publisher {
     }
 }
 
-/// What was said already.
+/// The messages that were reported last.
 #[derive(Default)]
 struct LastMessages {
     last: String,
@@ -97,7 +97,7 @@ struct LastMessages {
 }
 
 impl LastMessages {
-    fn say(&mut self, events: &impl Fn(String), what: String) {
+    fn report(&mut self, events: &impl Fn(String), what: String) {
         if self.last != what {
             events(what.clone());
             self.last = what;
@@ -125,7 +125,7 @@ impl LastMessages {
         {
             if !is_there {
                 let what = "no fast path: its engine has no program in the kernel, which";
-                self.say(events, format!("{name}: {what} {engine} has (--engine)"));
+                self.report(events, format!("{name}: {what} {engine} has (--engine)"));
             }
         }
     }

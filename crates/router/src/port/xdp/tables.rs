@@ -5,12 +5,12 @@ use fibula_core::{Addr, TableRef};
 use super::arena::Parts;
 use crate::forward::Side;
 
-/// What a family can be looked up by in the kernel.
+/// A family's table in a form for lookups in the kernel.
 pub(super) trait InKernel: Addr {
     /// The engine that has a program there.
     const ENGINE: &'static str;
 
-    /// Its table; `None` if its tables are not what the program knows.
+    /// Its table; `None` if the program does not know the form of its tables.
     fn parts<'a>(tables: &[TableRef<'a>], groups: &[u32]) -> Option<Parts<'a>>;
 }
 

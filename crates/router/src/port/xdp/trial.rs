@@ -9,7 +9,7 @@ use super::object::Programs;
 use super::{FastPath, PortProgram};
 use crate::port::bpf;
 
-/// What a program said of a frame.
+/// The result of a program for a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tried {
     /// It leaves by a port of the router, as this.
@@ -31,7 +31,7 @@ impl FastPath {
     /// ([`FastPath::set_own`] knows them, too). `is_partial`: as on a virtual link.
     ///
     /// # Errors
-    /// If the system refuses; what the kernel's verifier says is in the error.
+    /// If the system refuses; the error then contains the kernel verifier's message.
     pub fn trial(
         &self,
         port: u16,
@@ -58,7 +58,7 @@ impl FastPath {
 }
 
 impl Trial {
-    /// What becomes of a frame, of at least 14 bytes.
+    /// Runs the program on a frame of at least 14 bytes.
     ///
     /// # Errors
     /// If the system refuses.

@@ -14,14 +14,14 @@ const LEAF: u32 = u32::MAX;
 /// Which nodes of the levels 16 and 24 are divided, and the chunks that their children lie in, one or
 /// the other in address order. A table alone has the shape that its own intervals cut; several tables
 /// overlaid have one shape, in which a node is divided if any of them divides it.
-pub(super) struct Shape {
+pub(super) struct Division {
     c16: Vec<u32>,
     c24: Vec<u32>,
     /// Chunks of level 32.
     chunks32: usize,
 }
 
-impl Shape {
+impl Division {
     /// The shape of these tables overlaid.
     pub(super) fn of(fibs: &[&Routes<u32>]) -> Self {
         let mut c16 = vec![LEAF; 1 << 16];
@@ -103,7 +103,7 @@ impl Shape {
     }
 }
 
-/// The codes of a table at the leaves of a [`Shape`]; 0 at its divided nodes.
+/// The codes of a table at the leaves of a [`Division`]; 0 at its divided nodes.
 pub(super) struct Codes {
     pub(super) n16: Vec<u32>,
     pub(super) n24: Vec<u32>,
