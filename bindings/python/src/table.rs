@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use arrow_array::ArrayRef;
-use fibula::sources::{SourceError, SourceSummary};
+use fibula::sources::{Silent, SourceSummary, open_snapshot};
 use fibula_annotate::{AnnotateOptions, PrefixForm, TextForm};
 use fibula_core::Addr;
 use fibula_fib::{Fib, FibOptions, OpenFamily, Pod};
@@ -82,14 +82,8 @@ impl PyTable {
                     }
                     fib.to_table().map_err(|error| error::fib(&error))?
                 }
-                at => {
-                    let table = fibula::sources::open_snapshot(&path, loading, at);
-                    let (table, _) = table.map_err(|error| match &error {
-                        SourceError::Snapshot(error) => error::snapshot(error),
-                        error => error::SourceError::new_err(error.to_string()),
-                    })?;
-                    table
-                }
+                at => open_snapshot(&path, loading, at, &mut Silent)
+                    .map_err(|error| build::failed(&error))?,
             };
             let table = match rpki.is_empty() {
                 true => table,

@@ -66,11 +66,10 @@ pub fn dates_json(dates: &Dates) -> Json {
 }
 
 /// `fibula stats` for a file of several dates.
-pub fn stats(path: &Path, read: &ReadArgs, as_json: bool) -> Result<Outcome, Failure> {
-    let dated = DatedSnapshot::open_with(path, read.load)?;
+pub fn stats(path: &Path, dated: &DatedSnapshot, as_json: bool) -> Result<Outcome, Failure> {
     let written = dated.written();
     let sections = parts(&written.sections);
-    let [v4, v6] = [count::<u32>(&dated), count::<u128>(&dated)];
+    let [v4, v6] = [count::<u32>(dated), count::<u128>(dated)];
     if as_json {
         output::json(&json!({
             "table": path.display().to_string(),

@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.json {
         return report.json(json!({
             "sources": table.provenance.sources,
-            "peer": table::peer(table, &args.table.read),
+            "peer": table::peer(&table.provenance, &args.table.read),
             "routes": { "ipv4": table.v4.len(), "ipv6": table.v6.len() },
             "attribute_rows": table.columns.len(),
             "columns": columns_json(&table.columns),
@@ -116,7 +116,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         }));
     }
     let mut out = output::stdout();
-    describe(&mut out, table, table::peer(table, &args.table.read))?;
+    describe(&mut out, table, table::peer(&table.provenance, &args.table.read))?;
     engine(&mut out, &table.v4, &v4)?;
     engine(&mut out, &table.v6, &v6)?;
     report.print(out)

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args as ClapArgs;
 use fibula_core::{Addr, BuildError, Memory, Routes, grouped};
 use fibula_fib::{EngineChoice, Fib, Pod, SEARCH};
+use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{DatedSnapshot, Rib};
 use fibula_simd::Isa;
 use fibula_testkit::{HopShares, TableShape};
@@ -154,9 +155,11 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if let [(_, Source::Snapshot(path))] = &*sources
         && args.read.at.is_none()
         && !args.rib
-        && DatedSnapshot::is_one(path)
     {
-        return as_of::stats(path, &args.read, args.json);
+        match DatedSnapshot::open_with(path, args.read.load) {
+            Err(error) if error.kind() == SnapshotErrorKind::NotDated => {}
+            dated => return as_of::stats(path, &dated?, args.json),
+        }
     }
     let loaded = table::load(&sources, &args.read)?;
     let mut stats = stats(args, &loaded)?;
@@ -205,7 +208,7 @@ fn stats(args: &Args, loaded: &Loaded) -> Result<Stats, Failure> {
     Ok(Stats {
         table: loaded.name.clone(),
         sources: sources(loaded),
-        peer: table::peer(table, &args.read),
+        peer: table::peer(&table.provenance, &args.read),
         damaged: loaded.damaged,
         rows: columns.len(),
         columns: columns

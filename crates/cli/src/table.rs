@@ -5,7 +5,7 @@ use std::fmt::Display;
 use fibula::sources::Watch;
 pub use fibula::sources::{DEFAULT_HOPS, Loaded};
 use fibula_core::grouped;
-use fibula_fib::{Fib, FibError, FibOptions};
+use fibula_fib::{DatedFib, Fib, FibError, FibOptions};
 use fibula_ingest::{Damage, ReadProgress, ReadReport};
 use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{Moment, PeerChoice, Provenance, SourceRecord, Table, TableDate};
@@ -136,9 +136,9 @@ fn plural(count: u64, one: &str, many: &str) -> String {
 
 /// The BGP peers whose routes the table has. Each collector peer sees other routes, so reports always say which were
 /// used.
-pub fn peer(table: &Table, read: &ReadArgs) -> Option<String> {
-    let text = table.provenance.peers_text()?;
-    let is_one_of_several = table.selected_peer().is_some_and(|peer| peer.of > 1);
+pub fn peer(provenance: &Provenance, read: &ReadArgs) -> Option<String> {
+    let text = provenance.peers_text()?;
+    let is_one_of_several = provenance.selected_peer.as_ref().is_some_and(|peer| peer.of > 1);
     let why = match read.peer.0 {
         PeerChoice::Most if is_one_of_several => " (--peer best takes the best paths of all)",
         _ => "",
@@ -149,7 +149,7 @@ pub fn peer(table: &Table, read: &ReadArgs) -> Option<String> {
 /// Like [`load`], and reports the chosen BGP peers on standard error.
 pub fn load_aloud(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
     let loaded = load(sources, read)?;
-    if let Some(peer) = peer(&loaded.table, read) {
+    if let Some(peer) = peer(&loaded.table.provenance, read) {
         note(format_args!("{}: peer {peer}", loaded.name));
     }
     Ok(loaded)
@@ -161,17 +161,30 @@ pub fn open(
     read: &ReadArgs,
     options: &FibOptions,
 ) -> Result<Fib, Failure> {
-    if let [(_, Source::Snapshot(path))] = sources
-        && read.takes_all()
-        && read.synthetic_hops.is_none()
-        && read.at.is_none()
-    {
-        match Fib::open_with(path, &options.clone().loading(read.load)) {
-            Err(FibError::Snapshot(error)) if error.kind() == SnapshotErrorKind::Dated => {}
-            other => return Ok(other?),
-        }
+    if read.synthetic_hops.is_some() {
+        return Ok(Fib::of_table(load_aloud(sources, read)?.table, options)?);
     }
-    Ok(Fib::of_table(load_aloud(sources, read)?.table, options)?)
+    check_at(sources, read)?;
+    let fib = fibula::sources::open(sources, &read.settings()?, options, &mut Aloud::of(read))?;
+    if fib.path().is_none()
+        && let Some(peer) = peer(fib.provenance(), read)
+    {
+        let names: Vec<_> = sources.iter().map(|(name, _)| name.as_str()).collect();
+        note(format_args!("{}: peer {peer}", names.join(",")));
+    }
+    Ok(fib)
+}
+
+/// Opens the source if it is one file of several dates.
+pub fn open_dated(
+    sources: &[(String, Source)],
+    options: &FibOptions,
+) -> Result<Option<DatedFib>, Failure> {
+    let [(_, Source::Snapshot(path))] = sources else { return Ok(None) };
+    match DatedFib::open_with(path, options) {
+        Err(FibError::Snapshot(error)) if error.kind() == SnapshotErrorKind::NotDated => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
 }
 
 /// Reports damaged and ignored records.

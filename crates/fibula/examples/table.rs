@@ -9,33 +9,22 @@
 
 use std::error::Error;
 
-use fibula::ingest::{Damage, ReadProgress, ReadReport};
-use fibula::sources::{Merge, Settings, Source, Watch};
-use fibula::{Fib, FibOptions};
-
-/// Prints what was read.
-struct Print;
-
-impl Watch for Print {
-    fn progress(&mut self, _: &str, _: ReadProgress) {}
-
-    fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]) {
-        println!(
-            "{name}: {}, {} records, {} damaged",
-            report.format, report.records, report.damaged
-        );
-        damage.iter().for_each(|damage| println!("  {damage}"));
-    }
-}
+use fibula::sources::TableSources;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().ok_or("usage: table FILE ADDRESS...")?;
 
-    // Several files can be added: for the same prefix a later one replaces an earlier one.
-    let mut merge = Merge::new(Settings::default());
-    merge.add(&name, &Source::parse(&name)?, &mut Print)?;
-    let fib = Fib::of_table(merge.finish()?, &FibOptions::default())?;
+    // `fibula::build` refuses damaged files. This skips and reports the damaged records. With several names, a later
+    // source replaces the prefixes of an earlier one.
+    let (fib, report) = TableSources::of([name]).fib()?;
+    for file in report.files {
+        println!(
+            "{}: {}, {} records, {} damaged",
+            file.name, file.format, file.records, file.damaged
+        );
+    }
+    report.damage.iter().chain(&report.notes).for_each(|line| println!("  {line}"));
     println!("{} prefixes, columns {:?}", fib.len(), fib.columns().names().collect::<Vec<_>>());
 
     for address in arguments {

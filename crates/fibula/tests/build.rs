@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use fibula::rib::snapshot::SnapshotErrorKind;
+use fibula::rib::{AnySnapshot, DatedBuilder, EnginePart, Loading, Table};
 use fibula::sources::{Settings, SourceError, TableSources};
-use fibula::{Fib, FibOptions, build};
+use fibula::{Fib, FibOptions, Hop, Routes, build};
 
 fn testdata(name: &str) -> String {
     format!("{}/../../testdata/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -49,6 +51,72 @@ fn a_snapshot_is_used_in_place() {
     let fib = build(name(&path)).unwrap();
     assert_eq!(fib.family::<u32>().engine_name(), "poptrie16");
     assert!(fib.family::<u32>().reason().contains("stored"));
+}
+
+/// A file of two tables.
+fn dated(path: &Path) {
+    let mut builder = DatedBuilder::default();
+    for (date, prefix) in [("2024-05-01", "10.0.0.0/8"), ("2024-06-01", "10.1.0.0/16")] {
+        let v4: Routes<u32> = [(prefix.parse().unwrap(), Hop::new(0))].into_iter().collect();
+        let table = Table::from_routes(v4, Routes::default());
+        builder.add(date.parse().unwrap(), date, &table).unwrap();
+    }
+    let (v4, v6) = (EnginePart::none(), EnginePart::none());
+    fs::write(path, builder.finish().unwrap().to_bytes(&v4, &v6).unwrap()).unwrap();
+}
+
+#[test]
+fn of_several_dates_the_newest_is_used_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("year.fib");
+    dated(&path);
+    assert_eq!(values(&build(name(&path)).unwrap(), "10.1.2.3").unwrap(), "10.1.0.0/16 hop=0");
+    let (_, report) = TableSources::of([name(&path)]).fib().unwrap();
+    assert!(report.notes[0].contains("of 2 tables, that of 2024-06-01"), "{report:?}");
+
+    let of = |at: &str| {
+        let settings = Settings { at: Some(at.parse().unwrap()), ..Settings::default() };
+        TableSources { settings, ..TableSources::of([name(&path)]) }.fib()
+    };
+    assert_eq!(values(&of("2024-05-02").unwrap().0, "10.1.2.3").unwrap(), "10.0.0.0/8 hop=0");
+    let error = of("2024-04-01").unwrap_err();
+    assert!(matches!(error, SourceError::Date { .. }), "{error}");
+    let one = folder.path().join("t.fib");
+    build("gen:v4:2024:10:1").unwrap().write(&one).unwrap();
+    let settings = Settings { at: "2024-05-02".parse().ok(), ..Settings::default() };
+    let error = TableSources { settings, ..TableSources::of([name(&one)]) }.fib().unwrap_err();
+    assert!(error.to_string().contains("one table without a date"), "{error}");
+}
+
+#[test]
+fn a_file_is_of_the_type_of_its_header() {
+    let folder = tempfile::tempdir().unwrap();
+    let (year, one) = (folder.path().join("year.fib"), folder.path().join("t.fib"));
+    dated(&year);
+    build("gen:v4:2024:10:1").unwrap().write(&one).unwrap();
+    for loading in [Loading::Auto, Loading::Map, Loading::Read] {
+        let open = |path: &Path| AnySnapshot::open_with(path, loading).unwrap();
+        assert!(matches!(open(&year), AnySnapshot::Dated(dated) if dated.dates().len() == 2));
+        assert!(
+            matches!(open(&one), AnySnapshot::Table(table) if table.family::<u32>().len() == 10)
+        );
+    }
+
+    let kind = |bytes: &[u8]| {
+        let path = folder.path().join("other.fib");
+        fs::write(&path, bytes).unwrap();
+        AnySnapshot::open_with(&path, Loading::Auto).unwrap_err().kind()
+    };
+    for path in [&year, &one] {
+        let mut bytes = fs::read(path).unwrap();
+        assert_eq!(kind(&bytes[..bytes.len() - 1]), SnapshotErrorKind::Truncated);
+        *bytes.last_mut().unwrap() ^= 1;
+        assert_eq!(kind(&bytes), SnapshotErrorKind::Damaged);
+        bytes[12] = 9;
+        assert_eq!(kind(&bytes), SnapshotErrorKind::Version);
+    }
+    assert_eq!(kind(b"prefix,asn\n10.0.0.0/8,1\n"), SnapshotErrorKind::NotSnapshot);
+    assert_eq!(kind(b""), SnapshotErrorKind::NotSnapshot);
 }
 
 #[test]

@@ -100,8 +100,8 @@ pub use rib::{
     SetTexts, Step, ValueNames,
 };
 pub use snapshot::{
-    DatedSnapshot, EnginePart, Loading, Pod, Snapshot, SnapshotError, StoredRoutes, Written,
-    measure, to_bytes, write,
+    AnySnapshot, DatedSnapshot, EnginePart, Loading, Pod, Snapshot, SnapshotError, StoredRoutes,
+    Written, measure, to_bytes, write,
 };
 pub use status::{Count, Counters, EngineRefusal, Event, Latencies, LiveError};
 pub use table::{LeftOut, Provenance, SelectedPeer, SourceRecord, Table, TableError};

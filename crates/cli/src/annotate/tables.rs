@@ -2,7 +2,6 @@
 
 use fibula_annotate::{AnnotateError, AnnotateOptions, Annotator, ColumnAnnotator, LogFormat};
 use fibula_fib::{Columns, DatedFib, EngineChoice, Fib, FibError, FibOptions};
-use fibula_rib::DatedSnapshot;
 
 use super::Args;
 use crate::failure::Failure;
@@ -38,10 +37,11 @@ impl Tables {
 
     fn of_dates(args: &Args, read: &ReadArgs, options: FibOptions) -> Result<Self, Failure> {
         const WRITES: &str = "fibula build --as-of FILES -o year.fib writes one";
-        match &*Source::parse_list(&args.table)? {
-            [(_, Source::Snapshot(path))] if DatedSnapshot::is_one(path) => {
-                Ok(Self::Dated(DatedFib::open_with(path, &options.loading(read.load))?))
-            }
+        let sources = Source::parse_list(&args.table)?;
+        if let Some(fib) = table::open_dated(&sources, &options.loading(read.load))? {
+            return Ok(Self::Dated(fib));
+        }
+        match &*sources {
             [(name, _)] => Err(Failure::new(format_args!(
                 "--time needs a file of several dates, and {name} is one table"
             ))

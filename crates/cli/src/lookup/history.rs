@@ -1,12 +1,12 @@
 //! `fibula lookup --history`: the matches of addresses over time, from a file of several dates.
 
 use fibula_fib::{DatedFib, EngineChoice};
-use fibula_rib::DatedSnapshot;
 
 use super::print::Printer;
 use super::{Args, Subject, question};
 use crate::failure::{Failure, Outcome};
 use crate::source::Source;
+use crate::table;
 
 /// Prints a line for each change of an address's match.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -38,11 +38,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 /// The lookup for a few addresses. It needs no engine.
 fn open(args: &Args) -> Result<DatedFib, Failure> {
     let options = crate::engines::options([EngineChoice::Search]).loading(args.read.load);
-    match &*Source::parse_list(&args.table)? {
-        [(_, Source::Snapshot(path))] if DatedSnapshot::is_one(path) => {
-            Ok(DatedFib::open_with(path, &options)?)
-        }
-        _ => Err(Failure::new("--history needs one file of several dates: --table year.fib")
-            .hint("fibula build --as-of FILES -o year.fib writes one")),
-    }
+    let sources = Source::parse_list(&args.table)?;
+    table::open_dated(&sources, &options)?.ok_or_else(|| {
+        Failure::new("--history needs one file of several dates: --table year.fib")
+            .hint("fibula build --as-of FILES -o year.fib writes one")
+    })
 }

@@ -2,12 +2,14 @@
 
 use fibula_fib::{Fib, FibOptions};
 use fibula_ingest::{Damage, ReadProgress, ReadReport};
-use fibula_rib::TableDate;
+use fibula_rib::{AnySnapshot, TableDate};
 
-use crate::sources::{Loaded, Settings, Source, SourceError, Watch, load};
+use crate::sources::merge::table_of;
+use crate::sources::{Settings, Source, SourceError, Watch, load};
 
 /// Reads the table with this name, and compiles it: a file of networks (text, CSV, MRT, BMP, mmdb, ..., plain or
 /// compressed), a snapshot, `embedded`, or `gen:v4:2024:900000:1`; several of them, with commas between, are merged.
+/// A single snapshot is opened in place, as [`Fib::open`] does; of a file of several dates, the newest table is used.
 ///
 /// Everything must be readable: a damaged record, and a prefix that a source has twice, are errors. [`TableSources`]
 /// has the settings, among them those that accept such sources, and reports what was read in another way than it is
@@ -69,17 +71,41 @@ impl TableSources {
     pub fn fib(&self) -> Result<(Fib, BuildReport), SourceError> {
         let mut report = BuildReport::default();
         let sources = Source::parse_list(&self.names)?;
-        let Loaded { table, snapshot, .. } = load(&sources, &self.settings, &mut report)?;
-        if table.v4.is_empty() && table.v6.is_empty() && !self.settings.allow_empty {
+        let fib = open(&sources, &self.settings, &self.options, &mut report)?;
+        if fib.is_empty() && !self.settings.allow_empty {
             let first = report.damage.into_iter().next();
             return Err(SourceError::NoRoutes { names: self.names.join(","), first });
         }
-        let fib = match snapshot {
-            Some(snapshot) => Fib::of_snapshot(snapshot, &self.options),
-            None => Fib::of_table(table, &self.options),
-        };
-        Ok((fib?, report))
+        Ok((fib, report))
     }
+}
+
+/// Opens the table of these sources. A single snapshot is used in place, with its stored engines, loaded as the settings
+/// say; everything else is read, merged and compiled. A table without routes is accepted.
+///
+/// [`TableSources::fib`] takes names, and returns the reports that this function passes to `watch`.
+///
+/// # Errors
+/// If a source cannot be read, the sources cannot be merged, or no engine takes the table; with [`Settings::strict`], also
+/// if a source is damaged or has a prefix twice.
+pub fn open(
+    sources: &[(String, Source)],
+    settings: &Settings,
+    options: &FibOptions,
+    watch: &mut dyn Watch,
+) -> Result<Fib, SourceError> {
+    let table = match sources {
+        [(_, Source::Snapshot(path))] if settings.takes_all() => {
+            match AnySnapshot::open_with(path, settings.loading)? {
+                AnySnapshot::Table(snapshot) if settings.at.is_none() => {
+                    return Ok(Fib::of_snapshot(snapshot, options)?);
+                }
+                file => table_of(&file, path, settings.at, watch)?,
+            }
+        }
+        sources => load(sources, settings, watch)?.table,
+    };
+    Ok(Fib::of_table(table, options)?)
 }
 
 /// What happened while sources were read: a line for each thing that is worth one.

@@ -186,7 +186,7 @@ fn one(
 ) -> Result<(Table, u64), DatesError> {
     let (table, damaged) = match &*dated.sources {
         [(_, Source::Snapshot(path))] if settings.takes_all() => {
-            (open_snapshot(path, settings.loading, None)?.0, 0)
+            (open_snapshot(path, settings.loading, None, &mut Ends(watch))?, 0)
         }
         sources => {
             let mut merge = Merge::new(settings.clone());

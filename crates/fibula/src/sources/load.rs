@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fibula_core::Family;
-use fibula_rib::snapshot::SnapshotErrorKind;
-use fibula_rib::{Snapshot, SourceRecord, Table};
+use fibula_rib::{AnySnapshot, Snapshot, SourceRecord, Table};
 use fibula_testkit::fib::{HopModel, synthetic_hops};
 
 use crate::sources::{
-    Merge, Settings, Source, SourceError, Watch, embedded, generated, open_snapshot, snapshot_table,
+    Merge, Settings, Source, SourceError, Watch, embedded, generated, merge::table_of,
 };
 
 /// A table in memory, with details of how it was read.
@@ -79,22 +78,16 @@ fn from_snapshot(
     watch: &mut dyn Watch,
 ) -> Result<Loaded, SourceError> {
     let started = Instant::now();
-    match Snapshot::open_with(path, settings.loading) {
-        Ok(snapshot) if settings.at.is_none() => {
-            let opened = started.elapsed();
-            let table = snapshot_table(&snapshot);
+    let file = AnySnapshot::open_with(path, settings.loading)?;
+    let opened = started.elapsed();
+    let table = table_of(&file, path, settings.at, watch)?;
+    Ok(match file {
+        AnySnapshot::Table(snapshot) => {
             let stages = vec![("open", opened), ("copy routes", started.elapsed() - opened)];
-            Ok(Loaded { snapshot: Some(Arc::new(snapshot)), ..Loaded::new(table, stages) })
+            Loaded { snapshot: Some(Arc::new(snapshot)), ..Loaded::new(table, stages) }
         }
-        Err(error) if error.kind() != SnapshotErrorKind::Dated => Err(error.into()),
-        _ => {
-            let (table, of_date) = open_snapshot(path, settings.loading, settings.at)?;
-            if let Some((date, of)) = &of_date {
-                watch.taken(&path.display().to_string(), date, *of);
-            }
-            Ok(Loaded::new(table, vec![("open", started.elapsed())]))
-        }
-    }
+        AnySnapshot::Dated(_) => Loaded::new(table, vec![("open", started.elapsed())]),
+    })
 }
 
 fn merge(

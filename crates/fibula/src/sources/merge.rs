@@ -8,9 +8,8 @@ use fibula_ingest::{
     Damage, Format, PeerInfo, PeerState, ReadOptions, ReadProgress, ReadReport, Sink, SourceInfo,
     SourceSpec, text::TextOptions,
 };
-use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{
-    BuilderOptions, Columns, DatedSnapshot, Loading, Moment, PeerChoice, Snapshot, Table,
+    AnySnapshot, BuilderOptions, Columns, Loading, Moment, PeerChoice, Snapshot, Table,
     TableBuilder, TableDate, TableError,
 };
 use fibula_testkit::fib::{GenSpec, HopModel};
@@ -114,11 +113,8 @@ impl Merge {
                 self.builder.add_table(name, "generated", &generated(*spec));
             }
             Source::Snapshot(path) => {
-                let (table, of_date) =
-                    open_snapshot(path, self.settings.loading, self.settings.at)?;
-                if let Some((date, of)) = &of_date {
-                    watch.taken(name, date, *of);
-                }
+                let Settings { loading, at, .. } = self.settings;
+                let table = open_snapshot(path, loading, at, watch)?;
                 self.builder.add_table(name, "snapshot", &table);
             }
             Source::Feed(path) => self.file(path, watch)?,
@@ -211,7 +207,7 @@ pub fn snapshot_table(snapshot: &Snapshot) -> Table {
 }
 
 /// A copy of the table in a snapshot file. For a file of several dates: the newest table that is not later than `at`,
-/// with its date and the number of tables.
+/// whose date [`Watch::taken`] receives.
 ///
 /// # Errors
 /// If the file cannot be opened; [`SourceError::Date`] if it has no table of that time, or if `at` is given and the
@@ -220,26 +216,40 @@ pub fn open_snapshot(
     path: &Path,
     loading: Loading,
     at: Option<Moment>,
-) -> Result<(Table, Option<(TableDate, usize)>), SourceError> {
-    let wrong = |what| Err(SourceError::Date { name: path.display().to_string(), what });
-    match Snapshot::open_with(path, loading) {
-        Ok(snapshot) => match at {
-            None => Ok((snapshot_table(&snapshot), None)),
-            Some(at) => wrong(format!("it holds one table without a date, but {at} was requested")),
+    watch: &mut dyn Watch,
+) -> Result<Table, SourceError> {
+    table_of(&AnySnapshot::open_with(path, loading)?, path, at, watch)
+}
+
+/// As [`open_snapshot`], of an open file.
+pub(super) fn table_of(
+    file: &AnySnapshot,
+    path: &Path,
+    at: Option<Moment>,
+    watch: &mut dyn Watch,
+) -> Result<Table, SourceError> {
+    let name = path.display().to_string();
+    let wrong = |name, what| Err(SourceError::Date { name, what });
+    match file {
+        AnySnapshot::Table(snapshot) => match at {
+            None => Ok(snapshot_table(snapshot)),
+            Some(at) => {
+                wrong(name, format!("it holds one table without a date, but {at} was requested"))
+            }
         },
-        Err(error) if error.kind() == SnapshotErrorKind::Dated => {
-            let dated = DatedSnapshot::open_with(path, loading)?;
+        AnySnapshot::Dated(dated) => {
             let dates = dated.dates();
             let number = at.map_or(dates.newest(), |at| dates.number(at));
             let Some(date) = dates.tables().get(usize::from(number)) else {
                 let first =
                     dates.tables().first().map_or(String::new(), |date| date.at.to_string());
                 let at = at.map_or(String::new(), |at| at.to_string());
-                return wrong(format!("its first table is that of {first}, {at} is before it"));
+                let what = format!("its first table is that of {first}, {at} is before it");
+                return wrong(name, what);
             };
-            Ok((dated.table(number), Some((date.clone(), dates.len()))))
+            watch.taken(&name, date, dates.len());
+            Ok(dated.table(number))
         }
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -22,7 +22,7 @@ mod load;
 mod merge;
 mod source;
 
-pub use build::{BuildReport, SourceSummary, TableSources, build};
+pub use build::{BuildReport, SourceSummary, TableSources, build, open};
 pub use dates::{DatedSource, DatedSources, ReadDates, WatchDates};
 pub use dates_error::DatesError;
 pub use embedded::{NAME as EMBEDDED, embedded};

@@ -47,7 +47,7 @@ impl DatedSnapshot {
     /// # Errors
     /// If the file cannot be read, has no tables of several dates, or is damaged in any way.
     pub fn open_with(path: impl AsRef<Path>, loading: Loading) -> Result<Self, SnapshotError> {
-        let (opened, origin) = file::open_file(path.as_ref(), loading, FileKind::Dated)?;
+        let (opened, origin) = file::open_file(path.as_ref(), loading, Some(FileKind::Dated))?;
         Self::of(opened, Some(origin))
     }
 
@@ -66,7 +66,7 @@ impl DatedSnapshot {
         Self::of(open::open(Image::Memory(bytes.into()), FileKind::Dated)?, None)
     }
 
-    fn of(mut opened: Opened, origin: Option<Origin>) -> Result<Self, SnapshotError> {
+    pub(super) fn of(mut opened: Opened, origin: Option<Origin>) -> Result<Self, SnapshotError> {
         let missing = || SnapshotError::invalid("there are no dates");
         let dated = opened.dated.take().ok_or_else(missing)?;
         Ok(Self { opened, dated, origin })

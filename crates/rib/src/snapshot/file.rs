@@ -77,11 +77,11 @@ impl Origin {
 /// The operation that the operating system refused.
 const OPEN: &str = "cannot open the snapshot";
 
-/// Opens and checks the file.
+/// Opens and checks a file of this type; without one, of the type that its header has.
 pub(super) fn open_file(
     path: &Path,
     loading: Loading,
-    kind: FileKind,
+    kind: Option<FileKind>,
 ) -> Result<(Opened, Origin), SnapshotError> {
     let io = |e| SnapshotError::io(path, OPEN, e);
     // Before it is opened: opening a pipe would wait for its writer.
@@ -92,7 +92,7 @@ pub(super) fn open_file(
     let meta = file.metadata().map_err(io)?;
     let len = usize::try_from(meta.len()).map_err(|e| io(io::Error::other(e)))?;
     // Before memory is allocated by the length of a file that is no snapshot, or is cut.
-    check_head(&mut file, len, path, kind)?;
+    let kind = check_head(&mut file, len, path, kind)?;
     let map = match loading {
         Loading::Auto => meta.permissions().readonly(),
         Loading::Map => true,
@@ -107,23 +107,25 @@ pub(super) fn open_file(
     Ok((opened, Origin { path: path.to_owned(), mapped }))
 }
 
-/// Checks header and section table, which are small, against the length of the file.
+/// Checks header and section table, which are small, against the length of the file. Returns the file's type.
 fn check_head(
     file: &mut File,
     len: usize,
     path: &Path,
-    kind: FileKind,
-) -> Result<(), SnapshotError> {
+    kind: Option<FileKind>,
+) -> Result<FileKind, SnapshotError> {
     let mut head = Vec::new();
     let mut more = |head: &mut Vec<u8>, bytes: usize| {
         let read = file.take(bytes as u64).read_to_end(head);
         read.map_err(|e| SnapshotError::io(path, OPEN, e))
     };
     more(&mut head, HEADER)?;
+    // A file that is no snapshot is refused as a table.
+    let kind = kind.or_else(|| format::kind(&head)).unwrap_or(FileKind::Table);
     let head_len = format::head_len(&head, len, kind).map_err(|e| e.in_file(path))?;
     more(&mut head, head_len - HEADER)?;
     format::decode_head(&head, len).map_err(|e| e.in_file(path))?;
-    Ok(())
+    Ok(kind)
 }
 
 fn read(file: &mut File, len: usize) -> io::Result<AlignedBytes> {

@@ -87,6 +87,7 @@
 //! No program may change a file while it is mapped. [`write()`] never does: it renames a new file over the old
 //! one, and makes it read-only. Files that somebody may write into are read, not mapped (ADR 13).
 
+mod any;
 #[cfg(test)]
 mod any_isa;
 mod dated;
@@ -111,6 +112,7 @@ use open::Opened;
 use crate::array::{AlignedBytes, Image};
 use crate::{Columns, Provenance};
 
+pub use any::AnySnapshot;
 /// Bytes of a file can be used in place as addresses of either family.
 pub use bytemuck::Pod;
 pub use dated::DatedSnapshot;
@@ -151,7 +153,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::open`].
     pub fn open_with(path: impl AsRef<Path>, loading: Loading) -> Result<Self, SnapshotError> {
-        let (opened, origin) = file::open_file(path.as_ref(), loading, FileKind::Table)?;
+        let (opened, origin) = file::open_file(path.as_ref(), loading, Some(FileKind::Table))?;
         Ok(Self { opened, origin: Some(origin) })
     }
 

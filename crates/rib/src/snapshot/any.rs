@@ -1,0 +1,31 @@
+//! A snapshot file whose type its header decides.
+
+use std::path::Path;
+
+use super::file::{self, Loading};
+use super::{DatedSnapshot, Snapshot, SnapshotError};
+
+/// An open file: one table, or the tables of several dates.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "callers match on it at once")]
+pub enum AnySnapshot {
+    /// One table.
+    Table(Snapshot),
+    /// The tables of several dates.
+    Dated(DatedSnapshot),
+}
+
+impl AnySnapshot {
+    /// Opens and checks a file of either type, mapped or read as for [`Snapshot::open_with`]. The file is opened once, so
+    /// that the type and the bytes are those of the same file, even if another is renamed over it meanwhile.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is no snapshot, or is damaged in any way.
+    pub fn open_with(path: impl AsRef<Path>, loading: Loading) -> Result<Self, SnapshotError> {
+        let (opened, origin) = file::open_file(path.as_ref(), loading, None)?;
+        Ok(match opened.dated {
+            Some(_) => Self::Dated(DatedSnapshot::of(opened, Some(origin))?),
+            None => Self::Table(Snapshot { opened, origin: Some(origin) }),
+        })
+    }
+}
