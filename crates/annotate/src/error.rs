@@ -184,6 +184,20 @@ pub enum AnnotateError {
         /// The error in it.
         what: String,
     },
+    /// The cells of a row are no flow.
+    FlowCell {
+        /// The row, counted from 1.
+        row: u64,
+        /// The name of the column.
+        column: String,
+        /// The error in the cell.
+        what: String,
+    },
+    /// The columns of flows are not found, or columns with the names of added ones are there.
+    FlowColumns {
+        /// The error.
+        what: String,
+    },
     /// A capture is damaged (strict).
     Packet {
         /// The number of the next packet, counted from 1.
@@ -278,6 +292,8 @@ impl fmt::Display for AnnotateError {
             Self::Cell { row, column, text } => {
                 write!(f, "row {row}, column {column}: {text:?} is not an address")
             }
+            Self::FlowCell { row, column, what } => write!(f, "row {row}, column {column}: {what}"),
+            Self::FlowColumns { what } => f.write_str(what),
             Self::Time { line, column, text } => {
                 write!(f, "line {line}, column {column}: {text:?} is not a time")
             }

@@ -61,13 +61,13 @@ mod write;
 pub use address::Address;
 pub use columns::{Annotated, ColumnAnnotator};
 pub use error::AnnotateError;
-pub use files::{ArrowRows, ParquetRows, Progress, panic_is_caught};
+pub use files::{ColumnInput, Progress, panic_is_caught};
 pub use format::{LogFormat, UnknownFormat};
 pub use options::{AnnotateOptions, Column, Header, Only, PrefixForm, TextForm};
 pub use pipeline::counts::Counts;
 pub use pipeline::summary::{Summary, Top};
 pub use rows::Annotator;
-pub use rules::{FlowChoice, RuleAnnotator, RuleTotals};
+pub use rules::{RuleAnnotator, RuleColumnAnnotator, RuleOutput, RuleTotals};
 pub use table::{LookupFamily, LookupTable};
 
 /// The program in the README compiles and runs.

@@ -304,8 +304,22 @@ fn arrow_rows_get_their_rules() {
     let to = files.path("hits.parquet");
     done(&["classify", &rules, &path, "-o", &to]);
     assert_eq!(done(&["classify", &rules, &to, "--summary"]).out.lines().count(), 6);
-    let refused = said(&["classify", &rules, &path, "-o", &files.path("hits.arrow")]);
-    assert!(refused.err.contains("Arrow is read, not written"), "{}", refused.err);
+    // Arrow becomes Arrow, with the same columns as Parquet; other inputs do not.
+    let hits = files.path("hits.arrow");
+    done(&["classify", &rules, &path, "-o", &hits]);
+    let reader = arrow_ipc::reader::FileReader::try_new(File::open(&hits).unwrap(), None).unwrap();
+    let read: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
+    assert_eq!(read.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [3, 3]);
+    let lines = read.iter().flat_map(|batch| {
+        batch.column_by_name("rule_line").unwrap().as_primitive::<UInt32Type>().iter()
+    });
+    assert_eq!(lines.collect::<Vec<_>>(), LINES);
+    assert_eq!(read[0].schema().fields()[..5], batch.schema().fields()[..]);
+    for input in [&to, &files.with("flows.csv", FLOWS), &capture()] {
+        let refused = said(&["classify", &rules, input, "-o", &files.path("no.arrow")]);
+        assert!(refused.err.contains("Arrow output needs Arrow input"), "{}", refused.err);
+        assert!(!std::path::Path::new(&files.path("no.arrow")).exists());
+    }
     let refused = said_to(&["classify", &rules, "-"], file.clone());
     assert!(refused.err.contains("cannot be compressed, nor come"), "{}", refused.err);
     let cut = files.with("cut.arrow", &file[..file.len() / 2]);

@@ -11,7 +11,7 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 
 use super::guard::guarded;
 use super::parquet::{Plan, check_pages};
-use super::{Found, Progress};
+use super::{BatchWork, ColumnWork, Progress};
 use crate::{AnnotateError, Only};
 
 /// Rows decoded at once.
@@ -27,15 +27,15 @@ pub(super) fn chosen(
     Ok(filter_record_batch(batch, &BooleanArray::from_iter(keep))?)
 }
 
-impl Plan<'_> {
+impl<W: ColumnWork> Plan<'_, W> {
     /// Writes the rows that `only` selects, with the added columns.
-    pub(super) fn write_chosen<W: Write + Send>(
+    pub(super) fn write_chosen<O: Write + Send>(
         &self,
         only: Only,
-        output: W,
-        found: &mut Found,
+        output: O,
+        found: &mut W::Batches,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<W, AnnotateError> {
+    ) -> Result<O, AnnotateError> {
         let (metadata, shared) = (self.metadata.metadata(), self.file.clone());
         let (properties, hinted) = self.properties();
         let options =
@@ -58,13 +58,12 @@ impl Plan<'_> {
             })?;
             while let Some(batch) = guarded(|| reader.next().transpose())? {
                 let mut matched = vec![false; batch.num_rows()];
-                let (time, chosen_rows) = (self.time.as_ref(), Some(&mut matched[..]));
-                let added =
-                    found.batch(self.annotator, &batch, &self.places, time, rows, chosen_rows)?;
+                let chosen_rows = Some(&mut matched[..]);
+                let added = found.batch(self.work, &batch, &self.columns, rows, chosen_rows)?;
                 let columns = batch.columns().iter().cloned().chain(added).collect();
                 let whole = RecordBatch::try_new(Arc::clone(&schema), columns)?;
                 let kept = chosen(&whole, &matched, only)?;
-                found.left_out += (batch.num_rows() - kept.num_rows()) as u64;
+                found.leave_out((batch.num_rows() - kept.num_rows()) as u64);
                 guarded(|| writer.write(&kept))?;
                 rows += batch.num_rows() as u64;
                 progress(Progress { rows, total: Some(total) });

@@ -1,31 +1,38 @@
 //! Annotation of columnar files: Parquet and Arrow IPC.
 //!
 //! All columns of the input are written unchanged, followed by the added columns.
-//! `place` finds the columns of addresses, `chosen` leaves rows out.
+//! `place` finds the columns of addresses, `chosen` leaves rows out. `work` is the trait by which files get the values
+//! of a table or the rules of a packet filter.
 
+mod batches;
 mod chosen;
 mod guard;
-mod ipc;
+pub(crate) mod ipc;
+mod ordered;
 mod pages;
-mod parquet;
+pub(crate) mod parquet;
 mod place;
 mod shared;
-mod table;
+mod work;
 
+pub(crate) use self::batches::Batches;
+pub use self::batches::ColumnInput;
 pub use self::guard::panic_is_caught;
-pub use self::table::{ArrowRows, ParquetRows};
+pub(crate) use self::ordered::in_order;
+pub(crate) use self::place::ColumnPosition;
+pub(crate) use self::work::{BatchWork, ColumnWork, FirstBatch, KeyColumns};
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::columns::{ColumnAnnotator, keys};
 use crate::formats::SAMPLE_ROWS;
 use crate::pipeline::counts::Counts;
 use crate::pipeline::hits::Hits;
-use crate::{Address, AnnotateError, Summary};
+use crate::{Address, AnnotateError, AnnotateOptions, LogFormat, Summary};
 
-pub(crate) use self::place::{ColumnPosition, places, time_place};
+use self::place::{places, time_place};
 
 /// Progress in a file.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +45,7 @@ pub struct Progress {
 }
 
 /// Whether columns of this type can be detected as address columns from their content.
-pub(crate) fn is_text(kind: &DataType) -> bool {
+fn is_text(kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(_, values) => is_text(values),
         kind => matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
@@ -66,7 +73,7 @@ fn has_addresses(batch: &RecordBatch, column: usize) -> bool {
 }
 
 /// The added fields of all address columns.
-pub(crate) fn added_fields(
+fn added_fields(
     annotator: &ColumnAnnotator,
     schema: &Schema,
     places: &[ColumnPosition],
@@ -98,7 +105,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(crate) fn new(annotator: &ColumnAnnotator, places: usize) -> Self {
+    fn new(annotator: &ColumnAnnotator, places: usize) -> Self {
         let hits = if annotator.options().top > 0 { places } else { 0 };
         let hits = (0..hits).map(|_| annotator.new_hits()).collect();
         Self {
@@ -111,21 +118,72 @@ impl Found {
         }
     }
 
-    /// Annotates the columns of a batch, whose first row is `first_row`, counted from 0. If requested, also returns
-    /// which rows have an address that a route covers.
-    pub(crate) fn batch(
+    pub(crate) fn summary(self, annotator: &ColumnAnnotator, columns: &KeyColumns) -> Summary {
+        let names: Vec<&str> = columns.keys.iter().map(|column| &*column.name).collect();
+        let counts = self.counts;
+        let (table, additions) = (annotator.table(), annotator.additions());
+        let limit = annotator.options().top;
+        let top = self.hits.iter().zip(&names);
+        let top = top.flat_map(|(hits, name)| hits.top(table, additions, name, limit)).collect();
+        Summary {
+            rows: self.rows,
+            addresses: counts.matched + counts.unmatched,
+            v4: counts.v4,
+            matched: counts.matched,
+            unmatched: counts.unmatched,
+            unparsable: counts.unparsable,
+            empty: counts.empty,
+            left_out: self.left_out,
+            before: counts.before,
+            untimed: counts.untimed,
+            first_untimed: self.first_untimed.map(|(_, fault)| fault),
+            first_unparsable: self.first_unparsable.map(|(_, fault)| fault),
+            top,
+            columns: names.iter().map(|&name| name.to_owned()).collect(),
+            ..Summary::default()
+        }
+    }
+}
+
+impl ColumnWork for ColumnAnnotator {
+    type Batches = Found;
+
+    fn options(&self) -> &AnnotateOptions {
+        self.options()
+    }
+
+    fn columns(
+        &self,
+        schema: &Schema,
+        format: LogFormat,
+        first: &mut FirstBatch<'_>,
+    ) -> Result<KeyColumns, AnnotateError> {
+        let keys = places(schema, &self.options().columns, format, first)?;
+        Ok(KeyColumns { keys, time: time_place(schema, self.options().time.as_ref())? })
+    }
+
+    fn added(&self, schema: &Schema, columns: &KeyColumns) -> Result<Vec<Field>, AnnotateError> {
+        added_fields(self, schema, &columns.keys)
+    }
+
+    fn batches(&self, columns: &KeyColumns) -> Found {
+        Found::new(self, columns.keys.len())
+    }
+}
+
+impl BatchWork<ColumnAnnotator> for Found {
+    fn batch(
         &mut self,
         annotator: &ColumnAnnotator,
         batch: &RecordBatch,
-        places: &[ColumnPosition],
-        time: Option<&ColumnPosition>,
+        columns: &KeyColumns,
         first_row: u64,
         mut matched: Option<&mut [bool]>,
-    ) -> Result<Vec<arrow_array::ArrayRef>, AnnotateError> {
+    ) -> Result<Vec<ArrayRef>, AnnotateError> {
         let mut added = Vec::new();
         self.rows += batch.num_rows() as u64;
-        let times = time.map(|time| time.cells(batch)).transpose()?;
-        for (slot, place) in places.iter().enumerate() {
+        let times = columns.time.as_ref().map(|time| time.cells(batch)).transpose()?;
+        for (slot, place) in columns.keys.iter().enumerate() {
             let (name, column) = (&place.name, place.cells(batch)?);
             let (hits, matched) = (self.hits.get_mut(slot), matched.as_deref_mut());
             let found = annotator.counted(name, &column, times.as_deref(), hits, matched);
@@ -163,7 +221,11 @@ impl Found {
         Ok(added)
     }
 
-    pub(crate) fn merge(&mut self, other: &Self) {
+    fn leave_out(&mut self, rows: u64) {
+        self.left_out += rows;
+    }
+
+    fn merge(&mut self, other: &Self) {
         self.counts.add(&other.counts);
         self.rows += other.rows;
         self.left_out += other.left_out;
@@ -177,32 +239,6 @@ impl Found {
             && self.first_untimed.as_ref().is_none_or(|(first, _)| row < first)
         {
             self.first_untimed.clone_from(&other.first_untimed);
-        }
-    }
-
-    pub(crate) fn summary(self, annotator: &ColumnAnnotator, places: &[ColumnPosition]) -> Summary {
-        let names: Vec<&str> = places.iter().map(|place| &*place.name).collect();
-        let counts = self.counts;
-        let (table, additions) = (annotator.table(), annotator.additions());
-        let limit = annotator.options().top;
-        let top = self.hits.iter().zip(&names);
-        let top = top.flat_map(|(hits, name)| hits.top(table, additions, name, limit)).collect();
-        Summary {
-            rows: self.rows,
-            addresses: counts.matched + counts.unmatched,
-            v4: counts.v4,
-            matched: counts.matched,
-            unmatched: counts.unmatched,
-            unparsable: counts.unparsable,
-            empty: counts.empty,
-            left_out: self.left_out,
-            before: counts.before,
-            untimed: counts.untimed,
-            first_untimed: self.first_untimed.map(|(_, fault)| fault),
-            first_unparsable: self.first_unparsable.map(|(_, fault)| fault),
-            top,
-            columns: names.iter().map(|&name| name.to_owned()).collect(),
-            ..Summary::default()
         }
     }
 }

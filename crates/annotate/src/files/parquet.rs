@@ -34,7 +34,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::guard::{broken, damaged, guarded};
 use super::shared::Shared;
-use super::{ColumnPosition, Found, Progress, added_fields, is_text, pages, places, time_place};
+use super::{BatchWork, ColumnWork, KeyColumns, Progress, is_text, pages};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
 
@@ -61,62 +61,68 @@ impl ColumnAnnotator {
         output: impl Write + Send,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, AnnotateError> {
-        let plan = Plan::new(self, input)?;
-        if let Some(only) = self.options().only {
-            let mut found = Found::new(self, plan.places.len());
-            let written = plan.write_chosen(only, output, &mut found, progress);
-            plan.file.check_unchanged()?;
-            written?.flush().map_err(AnnotateError::Write)?;
-            return Ok(found.summary(self, &plan.places));
-        }
-        let mut writer =
-            SerializedFileWriter::new(output, plan.root()?, Arc::new(plan.properties().0))?;
-        let groups = plan.metadata.metadata().num_row_groups();
-        let total = plan.rows_before(groups);
-        let threads = self.options().threads.clamp(1, groups.max(1));
-
-        let mut found = Found::new(self, plan.places.len());
-        let written = std::thread::scope(|scope| {
-            let (mut queues, mut workers) = (Vec::new(), Vec::new());
-            for first in 0..threads {
-                // One group is in the channel while the next is being encoded.
-                let (give, take) = sync_channel(1);
-                queues.push(take);
-                let plan = &plan;
-                workers.push(scope.spawn(move || plan.work(first, threads, &give)));
-            }
-            let written = plan.write(&mut writer, queues, total, progress);
-            for worker in workers {
-                // A worker that panicked has reported it, and the file is left unfinished.
-                match worker.join() {
-                    Ok(worker) => found.merge(&worker),
-                    Err(_) => {
-                        return Err(AnnotateError::File {
-                            what: "a thread ended early".to_owned(),
-                        });
-                    }
-                }
-            }
-            written
-        });
-        // If the file was replaced meanwhile, apparent damage may be bytes of the new file.
-        plan.file.check_unchanged()?;
-        written?;
-        let mut output = writer.into_inner()?;
-        output.flush().map_err(AnnotateError::Write)?;
-        Ok(found.summary(self, &plan.places))
+        let (found, columns) = annotate(self, input, output, progress)?;
+        Ok(found.summary(self, &columns))
     }
 }
 
+/// Writes a Parquet file with the columns of the input, followed by the added ones. Returns the counts.
+pub(crate) fn annotate<W: ColumnWork>(
+    work: &W,
+    input: File,
+    output: impl Write + Send,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(W::Batches, KeyColumns), AnnotateError> {
+    let plan = Plan::new(work, input)?;
+    if let Some(only) = work.options().only {
+        let mut found = work.batches(&plan.columns);
+        let written = plan.write_chosen(only, output, &mut found, progress);
+        plan.file.check_unchanged()?;
+        written?.flush().map_err(AnnotateError::Write)?;
+        return Ok((found, plan.columns));
+    }
+    let mut writer =
+        SerializedFileWriter::new(output, plan.root()?, Arc::new(plan.properties().0))?;
+    let groups = plan.metadata.metadata().num_row_groups();
+    let total = plan.rows_before(groups);
+    let threads = work.options().threads.clamp(1, groups.max(1));
+
+    let mut found = work.batches(&plan.columns);
+    let written = std::thread::scope(|scope| {
+        let (mut queues, mut workers) = (Vec::new(), Vec::new());
+        for first in 0..threads {
+            // One group is in the channel while the next is being encoded.
+            let (give, take) = sync_channel(1);
+            queues.push(take);
+            let plan = &plan;
+            workers.push(scope.spawn(move || plan.work(first, threads, &give)));
+        }
+        let written = plan.write(&mut writer, queues, total, progress);
+        for worker in workers {
+            // A worker that panicked has reported it, and the file is left unfinished.
+            match worker.join() {
+                Ok(worker) => found.merge(&worker),
+                Err(_) => {
+                    return Err(AnnotateError::File { what: "a thread ended early".to_owned() });
+                }
+            }
+        }
+        written
+    });
+    // If the file was replaced meanwhile, apparent damage may be bytes of the new file.
+    plan.file.check_unchanged()?;
+    written?;
+    let mut output = writer.into_inner()?;
+    output.flush().map_err(AnnotateError::Write)?;
+    Ok((found, plan.columns))
+}
+
 /// An open file, before it is annotated.
-pub(super) struct Plan<'a> {
-    pub(super) annotator: &'a ColumnAnnotator,
+pub(super) struct Plan<'a, W> {
+    pub(super) work: &'a W,
     pub(super) file: Shared,
     pub(super) metadata: ArrowReaderMetadata,
-    /// The columns with addresses.
-    pub(super) places: Vec<ColumnPosition>,
-    /// The column of times, if there is one.
-    pub(super) time: Option<ColumnPosition>,
+    pub(super) columns: KeyColumns,
     pub(super) added: SchemaRef,
     /// The added columns in Parquet's schema.
     added_types: Vec<TypePtr>,
@@ -128,14 +134,14 @@ pub(super) struct Plan<'a> {
 /// A row group's added columns, encoded.
 type Encoded = Result<Vec<ArrowColumnChunk>, AnnotateError>;
 
-impl<'a> Plan<'a> {
-    fn new(annotator: &'a ColumnAnnotator, input: File) -> Result<Self, AnnotateError> {
+impl<'a, W: ColumnWork> Plan<'a, W> {
+    fn new(work: &'a W, input: File) -> Result<Self, AnnotateError> {
         let file = Shared::new(input).map_err(AnnotateError::Read)?;
         let reading = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
         let metadata = guarded(|| ArrowReaderMetadata::load(&file, reading))?;
         check(&metadata, &file)?;
         let schema = Arc::clone(metadata.schema());
-        let first = || {
+        let mut first = || {
             // Only text columns are detected by their content, so other columns need not be read.
             let roots =
                 (0..schema.fields().len()).filter(|&at| is_text(schema.field(at).data_type()));
@@ -157,30 +163,21 @@ impl<'a> Plan<'a> {
                 Ok::<_, AnnotateError>(reader.next().transpose()?)
             })
         };
-        let places = places(&schema, &annotator.options().columns, LogFormat::Parquet, first)?;
-        let time = time_place(&schema, annotator.options().time.as_ref())?;
-        let fields = added_fields(annotator, &schema, &places)?;
+        let columns = work.columns(&schema, LogFormat::Parquet, &mut first)?;
+        let fields = work.added(&schema, &columns)?;
         let added = Arc::new(Schema::new(fields));
         let converted = ArrowSchemaConverter::new().convert(&added)?;
         let added_types = converted.root_schema().get_fields().to_vec();
         let compression = (0..metadata.parquet_schema().num_columns())
-            .find(|&leaf| metadata.parquet_schema().get_column_root_idx(leaf) == places[0].root)
+            .find(|&leaf| {
+                metadata.parquet_schema().get_column_root_idx(leaf) == columns.keys[0].root
+            })
             .and_then(|leaf| {
                 Some(metadata.metadata().row_groups().first()?.column(leaf).compression())
             })
             .unwrap_or(Compression::SNAPPY);
         let indexed = metadata.metadata().offset_index().is_some();
-        Ok(Self {
-            annotator,
-            file,
-            places,
-            time,
-            added,
-            added_types,
-            compression,
-            indexed,
-            metadata,
-        })
+        Ok(Self { work, file, columns, added, added_types, compression, indexed, metadata })
     }
 
     /// Number of rows in the groups before this one.
@@ -218,8 +215,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Encodes every `step`-th row group, until the receiver is dropped.
-    fn work(&self, first: usize, step: usize, give: &SyncSender<Encoded>) -> Found {
-        let mut found = Found::new(self.annotator, self.places.len());
+    fn work(&self, first: usize, step: usize, give: &SyncSender<Encoded>) -> W::Batches {
+        let mut found = self.work.batches(&self.columns);
         for group in (first..self.metadata.metadata().num_row_groups()).step_by(step) {
             let encoded = guarded(|| self.encode(group, &mut found));
             let failed = encoded.is_err();
@@ -230,12 +227,9 @@ impl<'a> Plan<'a> {
         found
     }
 
-    fn encode(&self, group: usize, found: &mut Found) -> Encoded {
+    fn encode(&self, group: usize, found: &mut W::Batches) -> Encoded {
         // The decoded columns are in the file's order.
-        let mut roots: Vec<usize> =
-            self.places.iter().chain(&self.time).map(|place| place.root).collect();
-        roots.sort_unstable();
-        roots.dedup();
+        let roots = self.columns.roots();
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), roots.iter().copied());
         check_pages(&self.metadata, &self.file, group, |root| roots.contains(&root))?;
         let (file, metadata) = (self.file.clone(), self.metadata.clone());
@@ -254,14 +248,10 @@ impl<'a> Plan<'a> {
         let mut writers = factory.create_column_writers(group)?;
 
         let mut row = self.rows_before(group);
-        let in_batch = |place: &ColumnPosition| {
-            Some(place.in_batch(roots.iter().position(|&root| root == place.root)?))
-        };
-        let read: Vec<ColumnPosition> = self.places.iter().filter_map(in_batch).collect();
-        let time = self.time.as_ref().and_then(in_batch);
+        let read = self.columns.in_batch(&roots);
         for batch in reader {
             let batch = batch?;
-            let added = found.batch(self.annotator, &batch, &read, time.as_ref(), row, None)?;
+            let added = found.batch(self.work, &batch, &read, row, None)?;
             row += batch.num_rows() as u64;
             let fields: &[Arc<Field>] = self.added.fields();
             let mut writers = writers.iter_mut();
@@ -277,9 +267,9 @@ impl<'a> Plan<'a> {
     }
 
     /// Writes the row groups in order: the copied columns, then the added ones.
-    fn write<W: Write + Send>(
+    fn write<O: Write + Send>(
         &self,
-        writer: &mut SerializedFileWriter<W>,
+        writer: &mut SerializedFileWriter<O>,
         queues: Vec<Receiver<Encoded>>,
         total: u64,
         progress: &mut dyn FnMut(Progress),

@@ -24,7 +24,7 @@ pub(crate) struct ColumnPosition {
 }
 
 impl ColumnPosition {
-    fn at_top(root: usize, schema: &Schema) -> Self {
+    pub(crate) fn at_top(root: usize, schema: &Schema) -> Self {
         let field = schema.field(root);
         Self { root, path: Vec::new(), name: field.name().clone(), kind: field.data_type().clone() }
     }

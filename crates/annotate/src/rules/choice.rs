@@ -14,17 +14,15 @@ const NAMES: [&[&str]; 5] = [
 
 /// How the columns of flows are chosen.
 #[derive(Clone, Copy, Debug)]
-pub struct FlowChoice {
+pub(crate) struct FlowChoice {
     /// Whether columns are added to the rows, which must not have columns of these names already.
-    pub adds: bool,
+    pub(crate) adds: bool,
 }
 
 impl FlowChoice {
-    /// The positions of source, destination and protocol, and of both ports unless there are none.
-    ///
-    /// # Errors
-    /// If a column is missing, or one that is added is there.
-    pub fn of_names(&self, names: &[impl AsRef<str>]) -> Result<Vec<usize>, String> {
+    /// The positions of source, destination and protocol, and of both ports unless there are none. Fails if a column is
+    /// missing, or one that is added is there.
+    pub(crate) fn of_names(&self, names: &[impl AsRef<str>]) -> Result<Vec<usize>, String> {
         let position = |known: &&[&str]| {
             let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
             names.iter().position(|name| is_known(name.as_ref().trim()))

@@ -7,9 +7,14 @@
 //!     lookup             flows -> rules, by a classifier for each thread; counts
 //!     stages, text       the bytes of the rows
 //! ```
+//!
+//! `columns` does the same for the rows of Parquet and Arrow, whose flows `columns/flows.rs` reads. `listing` writes
+//! CSV rows of them.
 
 mod choice;
+mod columns;
 mod keys;
+mod listing;
 mod lookup;
 mod stages;
 mod text;
@@ -18,7 +23,8 @@ use std::io::{Read, Write};
 
 use fibula_classify::Classifier;
 
-pub use self::choice::FlowChoice;
+pub(crate) use self::choice::FlowChoice;
+pub use self::columns::{RuleColumnAnnotator, RuleOutput};
 pub(crate) use self::keys::FlowKeys;
 pub use self::lookup::RuleTotals;
 use self::stages::RuleStages;

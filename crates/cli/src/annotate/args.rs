@@ -101,8 +101,7 @@ pub struct Args {
     /// How prefixes are stored in parquet and arrow: as text, or as bytes and length
     #[arg(long, value_name = "text|binary", default_value = "text")]
     pub prefix: Prefix,
-    /// Number of threads for csv, tsv, jsonl, list, pcap and parquet. The output does not depend on it (default: one for
-    /// each processor)
+    /// Number of threads. The output does not depend on it (default: one for each processor)
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Whether the first row has the column names (default: detected)

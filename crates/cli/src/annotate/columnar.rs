@@ -1,12 +1,12 @@
 //! Annotation of columnar files: Parquet and Arrow IPC.
 
 use std::io::{self, Write};
+use std::path::Path;
 
-use fibula_annotate::{ColumnAnnotator, Summary};
+use fibula_annotate::{ColumnAnnotator, ColumnInput, Summary};
 
 use super::failed::failure;
 use super::inputs::Job;
-use super::reading::Columns;
 use super::tables::Tables;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -15,36 +15,49 @@ use crate::progress::Bar;
 /// Annotates a columnar file.
 pub fn annotate(
     job: &Job,
-    input: Columns,
+    input: ColumnInput<'_>,
     annotator: &ColumnAnnotator,
     tables: &Tables,
 ) -> Result<Summary, Failure> {
-    let mut out = Watched { inner: Output::create(&job.output)?, error: None };
+    let mut out = Watched::create(&job.output)?;
     let done = {
         let bar = Bar::new(&job.input.display().to_string());
         let mut show = |at| bar.show_rows(at);
         match input {
-            Columns::Parquet(file) => annotator.annotate_parquet(file, &mut out, &mut show),
-            Columns::ArrowFile(file) => annotator.annotate_ipc_file(file, &mut out, &mut show),
-            Columns::ArrowStream(data) => annotator.annotate_ipc_stream(data, &mut out, &mut show),
+            ColumnInput::Parquet(file) => annotator.annotate_parquet(file, &mut out, &mut show),
+            ColumnInput::ArrowFile(file) => annotator.annotate_ipc_file(file, &mut out, &mut show),
+            ColumnInput::ArrowStream(data) => {
+                annotator.annotate_ipc_stream(data, &mut out, &mut show)
+            }
         }
     };
-    if let Some(error) = out.error {
-        return Err(Failure::from(error));
-    }
+    out.check()?;
     let summary = done.map_err(|error| failure(job, &error))?;
     tables.unchanged()?;
-    out.inner.finish()?;
+    out.finish()?;
     Ok(summary)
 }
 
 /// An output that keeps its I/O error, because the file-format libraries report only that one occurred.
-struct Watched {
+pub(crate) struct Watched {
     inner: Output,
     error: Option<io::Error>,
 }
 
 impl Watched {
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        Ok(Self { inner: Output::create(path)?, error: None })
+    }
+
+    /// Returns the error of an earlier write.
+    pub(crate) fn check(&mut self) -> Result<(), Failure> {
+        self.error.take().map_or(Ok(()), |error| Err(Failure::from(error)))
+    }
+
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        self.inner.finish()
+    }
+
     fn watch<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         result.map_err(|error| {
             let again = io::Error::new(error.kind(), error.to_string());

@@ -1,7 +1,7 @@
 //! `fibula annotate`: reads rows with addresses and writes the same rows with prefixes and values.
 
 mod args;
-mod columnar;
+pub(crate) mod columnar;
 mod failed;
 mod inputs;
 pub(crate) mod reading;
@@ -68,14 +68,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.flows && !formats.contains(&LogFormat::Pcap) {
         note("--flows had no effect: it is for captures");
     }
-    let one_thread = |format: &LogFormat| match format {
-        LogFormat::Pcap => args.flows,
-        format => *format == LogFormat::Arrow,
-    };
+    let one_thread = |format: &LogFormat| *format == LogFormat::Pcap && args.flows;
     if args.threads.is_some() && formats.iter().all(one_thread) {
-        note(
-            "--threads had no effect: arrow, and captures with --flows, are annotated by one thread",
-        );
+        note("--threads had no effect: captures are annotated by one thread with --flows");
     }
     Ok(Outcome::Done)
 }
@@ -86,7 +81,7 @@ fn first_table(tables: &Tables) -> Option<Moment> {
 }
 
 /// Turns panics of the file-format libraries, which damaged files can cause, into errors.
-fn leave_out_caught_panics() {
+pub(crate) fn leave_out_caught_panics() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !fibula_annotate::panic_is_caught() {

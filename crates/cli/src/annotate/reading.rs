@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 
-use fibula_annotate::LogFormat;
+use fibula_annotate::{ColumnInput, LogFormat};
 
 use crate::failure::Failure;
 use crate::input::{Input, Position};
@@ -13,17 +13,7 @@ pub enum Reading {
     /// Text or a capture, without its compression.
     Rows(BufReader<Box<dyn Read>>, Position),
     /// Parquet or Arrow.
-    Columns(Columns),
-}
-
-/// The bytes of a columnar input.
-pub enum Columns {
-    /// A Parquet file.
-    Parquet(File),
-    /// An Arrow IPC file.
-    ArrowFile(File),
-    /// An Arrow IPC stream, without its compression.
-    ArrowStream(Box<dyn Read>),
+    Columns(ColumnInput<'static>),
 }
 
 impl Reading {
@@ -32,11 +22,13 @@ impl Reading {
     pub fn of(mut input: Input, named: Option<LogFormat>) -> Result<(LogFormat, Self), Failure> {
         let head = input.head(8)?;
         let columns = match named.unwrap_or_else(|| LogFormat::guess(&head)) {
-            LogFormat::Parquet => (LogFormat::Parquet, Columns::Parquet(seekable(input)?)),
+            LogFormat::Parquet => (LogFormat::Parquet, ColumnInput::Parquet(seekable(input)?)),
             LogFormat::Arrow if head.starts_with(b"ARROW1") => {
-                (LogFormat::Arrow, Columns::ArrowFile(seekable(input)?))
+                (LogFormat::Arrow, ColumnInput::ArrowFile(seekable(input)?))
             }
-            LogFormat::Arrow => (LogFormat::Arrow, Columns::ArrowStream(input.decompressed()?.0)),
+            LogFormat::Arrow => {
+                (LogFormat::Arrow, ColumnInput::ArrowStream(input.decompressed()?.0))
+            }
             _ => return Self::rows(input, named),
         };
         Ok((columns.0, Self::Columns(columns.1)))
@@ -93,10 +85,12 @@ mod tests {
         let mut bytes = Vec::new();
         match reading {
             Reading::Rows(mut data, _) => data.read_to_end(&mut bytes),
-            Reading::Columns(Columns::Parquet(mut file) | Columns::ArrowFile(mut file)) => {
+            Reading::Columns(ColumnInput::Parquet(mut file) | ColumnInput::ArrowFile(mut file)) => {
                 file.read_to_end(&mut bytes)
             }
-            Reading::Columns(Columns::ArrowStream(mut stream)) => stream.read_to_end(&mut bytes),
+            Reading::Columns(ColumnInput::ArrowStream(mut stream)) => {
+                stream.read_to_end(&mut bytes)
+            }
         }
         .unwrap();
         bytes

@@ -3,13 +3,11 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use fibula_annotate::RuleTotals;
-use fibula_classify::{Rule, RuleId};
+use fibula_annotate::{RuleTotals, Summary};
+use fibula_classify::{Rule, RuleId, Rules};
 use fibula_core::grouped;
 use serde::Serialize;
 
-use super::Hits;
-use super::packets::PacketCounts;
 use crate::failure::Failure;
 use crate::output::{Grid, Output};
 use crate::progress::{ms, note};
@@ -17,11 +15,10 @@ use crate::progress::{ms, note};
 /// The results of a run.
 pub struct ClassifyReport<'a> {
     /// The packets by rule.
-    pub counts: RuleTotals,
-    /// The rules, and the bytes by rule.
-    pub hits: &'a Hits,
+    pub totals: &'a RuleTotals,
+    pub rules: &'a Rules,
     /// Counts of packets and damage.
-    pub said: &'a PacketCounts,
+    pub summary: &'a Summary,
     /// The file with the packets.
     pub name: &'a Path,
 }
@@ -57,40 +54,39 @@ struct JsonRule<'a> {
 
 impl ClassifyReport<'_> {
     fn packets(&self) -> u64 {
-        self.counts.packets.iter().sum::<u64>() + self.counts.unmatched
+        self.totals.packets.iter().sum::<u64>() + self.totals.unmatched
     }
 
     /// The rules that were hit, with packets and bytes, in the order of the file.
-    fn rules(&self) -> impl Iterator<Item = (&Rule, u64, u64)> {
-        let hits = self.hits;
+    fn hit_rules(&self) -> impl Iterator<Item = (&Rule, u64, u64)> {
         let counted = move |(id, rule): (RuleId, _)| {
-            let packets = self.counts.packets.get(id.0 as usize).copied().unwrap_or(0);
-            let bytes = hits.bytes.get(id.0 as usize).copied().unwrap_or(0);
+            let packets = self.totals.packets.get(id.0 as usize).copied().unwrap_or(0);
+            let bytes = self.totals.bytes.get(id.0 as usize).copied().unwrap_or(0);
             (packets > 0).then_some((rule, packets, bytes))
         };
-        hits.classifier.rules().iter().filter_map(counted)
+        self.rules.iter().filter_map(counted)
     }
 
     /// The counts as JSON.
     pub fn json(&self, output: &Path) -> Result<(), Failure> {
-        let counts = &self.counts;
+        let totals = self.totals;
         let rule = |(rule, packets, bytes): (_, _, _)| {
             let rule: &Rule = rule;
             let (line, label) = (rule.line, rule.label.as_deref());
             let (text, action) = (rule.to_string(), rule.action.to_string());
             JsonRule { line, rule: text, action, label, packets, bytes }
         };
-        let unmatched = Counted { packets: counts.unmatched, bytes: self.hits.unmatched_bytes };
+        let unmatched = Counted { packets: totals.unmatched, bytes: totals.unmatched_bytes };
         let json = Json {
             packets: self.packets(),
             unmatched,
-            rules: self.rules().map(rule).collect(),
-            slow_path: counts.slow_path,
-            megaflows: counts.megaflows,
-            masks: counts.masks,
-            evicted: counts.evicted,
-            unknown_links: self.said.unknown_links,
-            damaged: self.said.damaged,
+            rules: self.hit_rules().map(rule).collect(),
+            slow_path: totals.slow_path,
+            megaflows: totals.megaflows,
+            masks: totals.masks,
+            evicted: totals.evicted,
+            unknown_links: self.summary.unknown_links,
+            damaged: self.summary.damaged,
         };
         let mut out = Output::create(output)?;
         serde_json::to_writer_pretty(&mut out, &json)?;
@@ -101,13 +97,13 @@ impl ClassifyReport<'_> {
     /// The counts as a table, followed by the summary of all packets.
     pub fn table(&self, output: &Path) -> Result<(), Failure> {
         let mut grid = Grid::new(&[">packets", ">bytes", ">line", "rule"]);
-        for (rule, packets, bytes) in self.rules() {
+        for (rule, packets, bytes) in self.hit_rules() {
             let line = rule.line.to_string();
             grid.row([grouped(packets), grouped(bytes), line, rule.to_string()]);
         }
-        let unmatched = self.counts.unmatched;
+        let unmatched = self.totals.unmatched;
         if unmatched > 0 {
-            let bytes = grouped(self.hits.unmatched_bytes);
+            let bytes = grouped(self.totals.unmatched_bytes);
             grid.row([grouped(unmatched), bytes, String::new(), "no rule".to_owned()]);
         }
         let mut out = Output::create(output)?;
@@ -119,29 +115,29 @@ impl ClassifyReport<'_> {
 
     /// Prints the summary of all packets on standard error.
     pub fn note(&self) {
-        let (counts, name) = (&self.counts, self.name.display());
-        let rate = self.packets() as f64 / counts.spent.as_secs_f64().max(1e-9);
+        let (totals, name) = (self.totals, self.name.display());
+        let rate = self.packets() as f64 / totals.spent.as_secs_f64().max(1e-9);
         note(format_args!(
             "{name}: {} packets, {} of them without a rule; {} rules were hit, of {}",
             grouped(self.packets()),
-            grouped(counts.unmatched),
-            grouped(self.rules().count() as u64),
-            grouped(self.hits.classifier.rules().len() as u64),
+            grouped(totals.unmatched),
+            grouped(self.hit_rules().count() as u64),
+            grouped(self.rules.len() as u64),
         ));
         note(format_args!(
             "{} packets took the slow path; {} megaflows of {} masks; classified in {} ({} packets/s)",
-            grouped(counts.slow_path),
-            grouped(counts.megaflows as u64),
-            grouped(counts.masks as u64),
-            ms(counts.spent),
+            grouped(totals.slow_path),
+            grouped(totals.megaflows as u64),
+            grouped(totals.masks as u64),
+            ms(totals.spent),
             grouped(rate as u64),
         ));
-        if self.said.unknown_links > 0 {
-            let count = grouped(self.said.unknown_links);
+        if self.summary.unknown_links > 0 {
+            let count = grouped(self.summary.unknown_links);
             note(format_args!("{name}: {count} packets of a link type that is not known"));
         }
-        if let Some(first) = &self.said.first_damage {
-            let count = grouped(self.said.damaged);
+        if let Some(first) = &self.summary.first_damaged {
+            let count = grouped(self.summary.damaged);
             note(format_args!("{name}: {count} damaged places, the first at {first}"));
         }
     }

@@ -8,16 +8,20 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 
 pub(super) use self::read::{FileBatches, StreamBatches};
 use super::chosen::chosen;
-use super::{Found, Progress, added_fields, places, time_place};
+use super::{BatchWork, ColumnWork, KeyColumns, Progress, in_order};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
 
 /// Receives each batch with the schema, and `None` at the end.
-type Give<'a> = dyn FnMut(&Schema, Option<&RecordBatch>) -> Result<(), ArrowError> + 'a;
+pub(crate) type Give<'a> =
+    dyn FnMut(&SchemaRef, Option<&RecordBatch>) -> Result<(), AnnotateError> + 'a;
+
+/// The counts of a file or stream, and its columns with keys.
+pub(crate) type Counted<W> = Result<(<W as ColumnWork>::Batches, KeyColumns), AnnotateError>;
 
 impl ColumnAnnotator {
     /// Annotates an Arrow IPC file (also called Feather).
@@ -30,27 +34,8 @@ impl ColumnAnnotator {
         output: impl Write,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, AnnotateError> {
-        let batches = FileBatches::new(BufReader::new(input))?;
-        let schema = Arc::clone(&batches.context.schema);
-        let mut writer = None;
-        let mut output = Some(output);
-        let summary = self.batches(batches, schema, progress, &mut |schema, batch| {
-            let writer = match &mut writer {
-                Some(writer) => writer,
-                None => match output.take() {
-                    Some(output) => writer.insert(FileWriter::try_new_buffered(output, schema)?),
-                    None => return Ok(()),
-                },
-            };
-            match batch {
-                Some(batch) => writer.write(batch),
-                None => writer.finish(),
-            }
-        })?;
-        if let Some(writer) = writer {
-            writer.into_inner()?.flush().map_err(AnnotateError::Write)?;
-        }
-        Ok(summary)
+        let (found, columns) = file(self, input, output, progress)?;
+        Ok(found.summary(self, &columns))
     }
 
     /// Annotates an Arrow IPC stream. Batches are written as they arrive.
@@ -63,66 +48,133 @@ impl ColumnAnnotator {
         output: impl Write,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, AnnotateError> {
-        let batches = StreamBatches::new(BufReader::new(input))?;
-        let schema = Arc::clone(&batches.context.schema);
-        let mut writer = None;
-        let mut output = Some(output);
-        self.batches(batches, schema, progress, &mut |schema, batch| {
-            let writer = match &mut writer {
-                Some(writer) => writer,
-                None => match output.take() {
-                    Some(output) => writer.insert(StreamWriter::try_new_buffered(output, schema)?),
-                    None => return Ok(()),
-                },
-            };
-            match batch {
-                Some(batch) => writer.write(batch)?,
-                None => writer.finish()?,
-            }
-            writer.flush()
-        })
+        let (found, columns) = stream(self, input, output, progress)?;
+        Ok(found.summary(self, &columns))
     }
+}
 
-    /// Annotates batches. `give` is called with each batch and its schema, and with `None` at the end.
-    fn batches(
-        &self,
-        mut batches: impl Iterator<Item = Result<RecordBatch, AnnotateError>>,
-        schema: SchemaRef,
-        progress: &mut dyn FnMut(Progress),
-        give: &mut Give<'_>,
-    ) -> Result<Summary, AnnotateError> {
-        let mut next = batches.next().transpose()?;
-        let places =
-            places(&schema, &self.options().columns, LogFormat::Arrow, || Ok(next.clone()))?;
-        let time = time_place(&schema, self.options().time.as_ref())?;
-        let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
-        fields.extend(added_fields(self, &schema, &places)?.into_iter().map(Arc::new));
-        let written = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-        let mut found = Found::new(self, places.len());
-        while let Some(batch) = next {
-            let only = self.options().only;
-            let mut matched = only.map(|_| vec![false; batch.num_rows()]);
-            let added = found.batch(
-                self,
-                &batch,
-                &places,
-                time.as_ref(),
-                found.rows,
-                matched.as_deref_mut(),
-            )?;
-            let mut columns = batch.columns().to_vec();
-            columns.extend(added);
-            let mut batch = RecordBatch::try_new(Arc::clone(&written), columns)?;
-            if let (Some(matched), Some(only)) = (matched, only) {
-                let kept = chosen(&batch, &matched, only)?;
-                found.left_out += (batch.num_rows() - kept.num_rows()) as u64;
-                batch = kept;
-            }
-            give(&written, Some(&batch))?;
-            progress(Progress { rows: found.rows, total: None });
-            next = batches.next().transpose()?;
+/// Writes a file with the columns of the input, followed by the added ones.
+pub(crate) fn file<W: ColumnWork>(
+    work: &W,
+    input: impl Read + Seek,
+    output: impl Write,
+    progress: &mut dyn FnMut(Progress),
+) -> Counted<W> {
+    let mut output = Some(output);
+    let mut writer = None;
+    let counted = file_batches(work, input, progress, &mut |schema, batch| {
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            None => match output.take() {
+                Some(output) => writer.insert(FileWriter::try_new_buffered(output, schema)?),
+                None => return Ok(()),
+            },
+        };
+        match batch {
+            Some(batch) => writer.write(batch)?,
+            None => writer.finish()?,
         }
-        give(&written, None)?;
-        Ok(found.summary(self, &places))
+        Ok(())
+    })?;
+    if let Some(writer) = writer {
+        writer.into_inner()?.flush().map_err(AnnotateError::Write)?;
     }
+    Ok(counted)
+}
+
+/// Writes a stream with the columns of the input, followed by the added ones, batch by batch as they arrive.
+pub(crate) fn stream<W: ColumnWork>(
+    work: &W,
+    input: impl Read,
+    output: impl Write,
+    progress: &mut dyn FnMut(Progress),
+) -> Counted<W> {
+    let mut output = Some(output);
+    let mut writer = None;
+    stream_batches(work, input, progress, &mut |schema, batch| {
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            None => match output.take() {
+                Some(output) => writer.insert(StreamWriter::try_new_buffered(output, schema)?),
+                None => return Ok(()),
+            },
+        };
+        match batch {
+            Some(batch) => writer.write(batch)?,
+            None => writer.finish()?,
+        }
+        Ok(writer.flush()?)
+    })
+}
+
+/// Gives the batches of a file, from several threads.
+pub(crate) fn file_batches<W: ColumnWork>(
+    work: &W,
+    input: impl Read + Seek,
+    progress: &mut dyn FnMut(Progress),
+    give: &mut Give<'_>,
+) -> Counted<W> {
+    let read = FileBatches::new(BufReader::new(input))?;
+    let schema = Arc::clone(&read.context.schema);
+    batches(work, work.options().threads, (schema, read), progress, give)
+}
+
+/// Gives the batches of a stream as they arrive.
+pub(crate) fn stream_batches<W: ColumnWork>(
+    work: &W,
+    input: impl Read,
+    progress: &mut dyn FnMut(Progress),
+    give: &mut Give<'_>,
+) -> Counted<W> {
+    let read = StreamBatches::new(BufReader::new(input))?;
+    let schema = Arc::clone(&read.context.schema);
+    batches(work, 1, (schema, read), progress, give)
+}
+
+/// Gives batches with the added columns. `give` is called with each batch and its schema, and with `None` at the end.
+fn batches<W: ColumnWork>(
+    work: &W,
+    threads: usize,
+    (schema, mut read): (SchemaRef, impl Iterator<Item = Result<RecordBatch, AnnotateError>>),
+    progress: &mut dyn FnMut(Progress),
+    give: &mut Give<'_>,
+) -> Counted<W> {
+    let mut next = read.next().transpose()?;
+    let columns = work.columns(&schema, LogFormat::Arrow, &mut || Ok(next.clone()))?;
+    let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
+    fields.extend(work.added(&schema, &columns)?.into_iter().map(Arc::new));
+    let written = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+    let only = work.options().only;
+    let add = |found: &mut W::Batches, (batch, first_row): (RecordBatch, u64)| {
+        let mut matched = only.map(|_| vec![false; batch.num_rows()]);
+        let added = found.batch(work, &batch, &columns, first_row, matched.as_deref_mut())?;
+        let all = batch.columns().iter().cloned().chain(added).collect();
+        let mut whole = RecordBatch::try_new(Arc::clone(&written), all)?;
+        if let (Some(matched), Some(only)) = (matched, only) {
+            whole = chosen(&whole, &matched, only)?;
+            found.leave_out((batch.num_rows() - whole.num_rows()) as u64);
+        }
+        Ok::<_, AnnotateError>((whole, first_row + batch.num_rows() as u64))
+    };
+    let states = (0..threads.max(1)).map(|_| work.batches(&columns)).collect();
+    let take = |added: Result<(RecordBatch, u64), AnnotateError>| {
+        let (batch, rows) = added?;
+        give(&written, Some(&batch))?;
+        progress(Progress { rows, total: None });
+        Ok(())
+    };
+    let mut states = in_order(states, add, take, |ordered| {
+        let mut rows = 0;
+        while let Some(batch) = next {
+            let first_row = rows;
+            rows += batch.num_rows() as u64;
+            ordered.push((batch, first_row))?;
+            next = read.next().transpose()?;
+        }
+        Ok(())
+    })?;
+    give(&written, None)?;
+    let mut found = states.swap_remove(0);
+    states.iter().for_each(|other| found.merge(other));
+    Ok((found, columns))
 }
