@@ -1,32 +1,26 @@
 //! IP longest-prefix match: which route covers this address?
 //!
-//! A [`Fib`] is an open table: a file that `fibula build` wrote, mapped and ready in milliseconds. It answers
-//! one address with the longest matching prefix and its values:
+//! A [`Fib`] is an open table. [`build`] makes one of what `fibula build` takes: networks and ranges as text or CSV,
+//! MRT, mmdb, plain or compressed. It answers one address with the longest matching prefix and its values:
 //!
 //! ```
 //! # let folder = tempfile::tempdir()?;
 //! # let (text, path) = (folder.path().join("t.csv"), folder.path().join("t.fib"));
 //! # std::fs::write(&text, "prefix,asn,country\n8.8.8.0/24,15169,US\n")?;
-//! # fibula::build(text.to_str().ok_or("a name in UTF-8")?)?.write(&path)?;
+//! # let name = text.to_str().ok_or("a name in UTF-8")?;
 //! use fibula::{Fib, Value};
 //!
-//! let fib = Fib::open(path)?; // "t.fib", which `fibula build` wrote
+//! let fib = fibula::build(name)?; // "t.csv", or for instance a RIB of RIPE RIS
 //! let found = fib.lookup("8.8.8.8".parse()?).ok_or("no route")?;
 //! assert_eq!(found.value("asn"), Some(Value::Int(15169)));
 //! assert_eq!(found.to_string(), "8.8.8.0/24 asn=15169 country=US");
+//!
+//! fib.write(&path)?; // "t.fib", as `fibula build` writes it: mapped, and open in milliseconds
+//! assert_eq!(Fib::open(&path)?.len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A program can read other files itself. [`build`] makes a table of what `fibula build` takes: networks and ranges as
-//! text or CSV, MRT, mmdb, plain or compressed. [`sources::TableSources`] has the settings and reports, [`ingest`] the
-//! decoders.
-//!
-//! ```
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mrt/bgpkit-ripe_rrc00_2000.01_bview.20000111.0032.first-20-records.gz");
-//! let fib = fibula::build(path)?; // for instance a RIB of RIPE RIS
-//! assert!(fib.columns().names().any(|name| name == "origin_as"));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! [`sources::TableSources`] has the settings of a build and returns reports, [`ingest`] has the decoders.
 //!
 //! Many addresses of a family are looked up at once, hundreds of millions a second on a core. IPv4 addresses are `u32`,
 //! IPv6 addresses `u128`, in host byte order. The answers are *hops*, the rows of the table's columns:

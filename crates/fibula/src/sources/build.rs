@@ -80,14 +80,14 @@ impl TableSources {
     }
 }
 
-/// Opens the table of these sources. A single snapshot is used in place, with its stored engines, loaded as the settings
-/// say; everything else is read, merged and compiled. A table without routes is accepted.
+/// Opens the table of these sources. A single snapshot is used in place, with its stored engines;
+/// [`Settings::loading`] applies to it. Other sources are read, merged and compiled. A table without routes is accepted.
 ///
 /// [`TableSources::fib`] takes names, and returns the reports that this function passes to `watch`.
 ///
 /// # Errors
-/// If a source cannot be read, the sources cannot be merged, or no engine takes the table; with [`Settings::strict`], also
-/// if a source is damaged or has a prefix twice.
+/// If a source cannot be read, the sources cannot be merged, or no engine takes the table; with
+/// [`Settings::strict`], also if a source is damaged or has a prefix twice.
 pub fn open(
     sources: &[(String, Source)],
     settings: &Settings,

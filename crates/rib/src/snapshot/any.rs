@@ -16,8 +16,8 @@ pub enum AnySnapshot {
 }
 
 impl AnySnapshot {
-    /// Opens and checks a file of either type, mapped or read as for [`Snapshot::open_with`]. The file is opened once, so
-    /// that the type and the bytes are those of the same file, even if another is renamed over it meanwhile.
+    /// Opens and checks a file of either type, mapped or read as for [`Snapshot::open_with`]. It is opened once, so
+    /// that the type and the bytes are of one file, even if a program renames another over it meanwhile.
     ///
     /// # Errors
     /// If the file cannot be read, is no snapshot, or is damaged in any way.
