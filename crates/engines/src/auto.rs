@@ -6,12 +6,12 @@ use fibula_simd::{Caches, Isa};
 use crate::registry::{Entry, Registry};
 use crate::wideleaf::Variant;
 
-/// What [`Registry::auto`] may choose.
+/// An engine that [`Registry::auto`] may choose.
 struct Candidate {
     name: &'static str,
     /// The reason to choose it.
     merit: &'static str,
-    /// What it fits to the machine, for so many routes.
+    /// The part of it that depends on the machine, for so many routes.
     fitted: Option<fn(Isa, usize) -> String>,
     /// The routes for which the next candidate is faster.
     slow: Option<Slow>,
@@ -66,7 +66,7 @@ struct Rival {
     bytes: Option<usize>,
     /// From this size on the candidate is compared with it in any case.
     large: usize,
-    /// From this number of routes on it is taken for a table that changes, without a comparison.
+    /// From this number of routes on it is chosen for a table that changes, without a comparison.
     routes: usize,
 }
 

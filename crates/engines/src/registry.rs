@@ -20,9 +20,9 @@ type Load<A> =
 pub struct Entry<A: Addr> {
     /// The name: lower case, unique in the family.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     pub summary: Arc<str>,
-    /// The instruction sets for which it has forms of its own; see [`Isa::best_of`] for the others.
+    /// The instruction sets for which it has its own forms; see [`Isa::best_of`] for the others.
     pub isas: &'static [Isa],
     build: Arc<Build<A>>,
     /// `None` if its tables cannot be stored.
@@ -52,7 +52,7 @@ impl<A: Addr> Entry<A> {
     }
 
     /// An engine whose tables cannot be stored, because they lie on a device or are a program's own. A snapshot stores
-    /// its name without tables, and whoever opens the file compiles an engine again.
+    /// its name without tables, and a program that opens the file compiles an engine again.
     ///
     /// ```
     /// use fibula_core::{Addr, BuildError, Follow, Hop, Lookup, Memory, PerFamily, Prefix, Route, Routes};
@@ -139,8 +139,9 @@ impl FamilyType for Entries {
 /// Other names under which engines are found.
 const ALIASES: &[(&str, &str)] = &[("dxr", "dxr18")];
 
-/// The engines that a program can name, for each family. A value: a program extends the product's with its own, or with
-/// the published schemes of `fibula-baselines`, and gives it to whoever chooses engines. A clone is a reference.
+/// The engines that a program can name, for each family. A program can extend the product's registry with its own
+/// engines, or with the published schemes of `fibula-baselines`, and pass it to the code that chooses engines. A clone
+/// is a reference.
 ///
 /// ```
 /// use fibula_engines::Registry;
@@ -188,7 +189,7 @@ impl Registry {
         self.0.get::<A>()
     }
 
-    /// The engine of this name. `"dxr"` stands for `"dxr18"`; `"auto"` is no engine, see [`auto`](Self::auto).
+    /// The engine of this name. `"dxr"` means `"dxr18"`; `"auto"` is no engine, see [`auto`](Self::auto).
     pub fn find<A: Addr>(&self, name: &str) -> Option<&Entry<A>> {
         let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name);
         self.engines().iter().find(|entry| entry.name == name)

@@ -89,8 +89,7 @@ pub fn open(mut input: impl Read + 'static) -> io::Result<(Compression, Box<dyn 
     Ok((compression, reader))
 }
 
-/// Reads all frames of a Zstandard file, checks their checksums, and gives what was decoded of a
-/// frame that breaks off.
+/// Reads all frames of a Zstandard file, checks their checksums, and returns the decoded part of a truncated frame.
 struct ZstdReader<R> {
     input: R,
     decoder: FrameDecoder,

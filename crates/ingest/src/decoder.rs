@@ -124,8 +124,7 @@ pub trait Sink {
     fn ignored(&mut self, what: &'static str) {
         let _ = what;
     }
-    /// A part was interpreted in another way than it is written, or contradicts other parts; `what` gives the
-    /// interpretation.
+    /// A part was not read literally, or contradicts other parts; `what` describes how it was read.
     fn noted(&mut self, what: &'static str) {
         let _ = what;
     }

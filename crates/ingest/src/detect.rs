@@ -4,19 +4,19 @@ use std::path::Path;
 
 use crate::{Format, bmp, fpm, json, lines, mrt, ris};
 
-/// Bytes that [`detect`] wants to see, if there are as many.
+/// Number of bytes for [`detect`], if there are as many.
 pub(crate) const HEAD: usize = 4096;
 
-/// What a file is.
+/// The detected format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detected {
     Format(Format),
-    /// Something else that people give by mistake; what it is.
+    /// Another kind of file, given by mistake; its description.
     NoTable(&'static str),
     Unknown,
 }
 
-/// What a file called `path` is that begins with `head` (decompressed).
+/// Detects the format of a file from its name and its beginning (decompressed).
 pub(crate) fn detect(path: &Path, head: &[u8]) -> Detected {
     if mrt::looks_like_mrt(head) {
         return Detected::Format(Format::Mrt);
@@ -35,8 +35,8 @@ pub(crate) fn detect(path: &Path, head: &[u8]) -> Detected {
         .iter()
         .find_map(|ext| name.strip_suffix(ext)?.strip_suffix('.'))
         .unwrap_or(&name);
-    // An mmdb file begins with its search tree; only the marker near its end tells it. The decoder looks
-    // for that and reports damage if there is none.
+    // An mmdb file begins with its search tree; only a marker near its end identifies it. The decoder searches this
+    // marker and reports damage if there is none.
     if stem.ends_with(".mmdb") {
         return Detected::Format(Format::Mmdb);
     }

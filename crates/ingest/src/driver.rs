@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read};
 
 use crate::{Decoder, Sink, StopReason, Tail};
 
-/// Bytes asked of a reader at a time.
+/// Number of bytes for each read.
 const BLOCK: usize = 256 << 10;
 
 /// Feeds a [`Decoder`] from an input that arrives in pieces, pauses, and may break off anywhere. It keeps the bytes
@@ -25,7 +25,7 @@ const BLOCK: usize = 256 << 10;
 /// ```
 pub struct Driver {
     decoder: Box<dyn Decoder>,
-    /// What the decoder has not consumed is `buf[start..end]`.
+    /// `buf[start..end]` has not been consumed by the decoder.
     buf: Vec<u8>,
     start: usize,
     end: usize,
@@ -162,7 +162,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Makes room for so many bytes behind what is pending.
+    /// Makes room for so many bytes after the pending ones.
     fn make_room(&mut self, wanted: usize) -> io::Result<()> {
         if self.buf.len() - self.end >= wanted {
             return Ok(());

@@ -61,7 +61,7 @@ pub struct FpmDecoder {
 }
 
 impl FpmDecoder {
-    /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
+    /// Decodes or skips the message at the beginning of `rest`. Returns its length, 0 if more input is needed.
     fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, StopReason> {
         if self.position.lost.is_some() {
             return self.search(rest, tail, sink);
@@ -143,7 +143,7 @@ impl FpmDecoder {
                 self.position.found(at, sink)?;
                 if at == 0 { self.step(rest, tail, sink) } else { Ok(at) }
             }
-            // Too few bytes to tell; at the end they are lost too.
+            // Too few bytes to decide; at the end they are lost, too.
             _ if tail.is_last() => Ok(rest.len()),
             _ => Ok(at),
         }
@@ -167,7 +167,7 @@ impl FpmDecoder {
     }
 }
 
-/// Whether a stream that begins so is decoded, and why not; `None` if there are too few bytes to tell.
+/// Whether a stream with this beginning is decoded, and the reason if not; `None` if there are too few bytes to decide.
 fn fits(rest: &[u8], is_protobuf: bool) -> Option<Result<(), String>> {
     if is_protobuf {
         return Some(Err(
@@ -189,7 +189,7 @@ fn fits(rest: &[u8], is_protobuf: bool) -> Option<Result<(), String>> {
 /// Bytes that [`looks_like_frame`] needs.
 const CERTAIN: usize = HEADER + crate::netlink::HEADER;
 
-/// Whether a frame with a netlink message begins here; `None` if there are too few bytes to tell.
+/// Whether a frame with a netlink message begins here; `None` if there are too few bytes to decide.
 pub(crate) fn looks_like_frame(bytes: &[u8]) -> Option<bool> {
     let netlink = [1, kind::NETLINK];
     let seen = bytes.len().min(netlink.len());

@@ -1,6 +1,5 @@
 //! Streaming decoders: routing data in, [`fibula_core::Update`]s out.
-//!
-//! | format | what it is | decoder |
+//! | format | description | decoder |
 //! |---|---|---|
 //! | text | `prefix value...` lines, CSV and TSV with named columns, `start,end,value` ranges | [`text::TextDecoder`] |
 //! | MRT | files of route collectors and daemons: TABLE_DUMP, TABLE_DUMP_V2, BGP4MP, BGP4MP_ET, BGP of 1999 | [`mrt::MrtDecoder`] |

@@ -202,7 +202,7 @@ pub enum ReadError {
     Io {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The content has none of the formats of [`Format`].
@@ -214,7 +214,7 @@ pub enum ReadError {
     NoTable {
         /// The file.
         file: String,
-        /// What it is.
+        /// Its description.
         what: &'static str,
     },
     /// The archive around the content is damaged or cut short, and [`ReadOptions::salvage`] was not set.
@@ -225,7 +225,7 @@ pub enum ReadError {
         compression: Compression,
         /// Bytes of content before the damage.
         offset: u64,
-        /// What is wrong.
+        /// The fault.
         error: io::Error,
     },
     /// The source has no routes, and [`ReadOptions::allow_empty`] was not set.
@@ -246,7 +246,7 @@ pub enum ReadError {
     Misfit {
         /// The file.
         file: String,
-        /// What does not fit.
+        /// The mismatch.
         what: String,
     },
     /// This part was damaged, and [`ReadOptions::strict`] was set or the sink asked to stop.

@@ -2,7 +2,7 @@
 
 use crate::{Damage, Sink, StopReason, Tail};
 
-/// Gives `step` what is left of the input, until it takes nothing; returns how much it took in all.
+/// Calls `step` with the rest of the input until it consumes nothing. Returns the number of consumed bytes.
 pub(crate) fn each_record(
     input: &[u8],
     mut step: impl FnMut(&[u8]) -> Result<usize, StopReason>,
@@ -24,12 +24,12 @@ pub(crate) struct RecordPosition {
     pub(crate) records: u64,
     /// Bytes that were decoded.
     pub(crate) offset: u64,
-    /// Where a stretch began in which no record was found as yet, and what stood there.
+    /// The beginning of a stretch without a record so far, and the fault there.
     pub(crate) lost: Option<(u64, String)>,
 }
 
 impl RecordPosition {
-    /// What was lost, if anything was, ends so many bytes from here.
+    /// The lost stretch, if there is one, ends so many bytes from here.
     pub(crate) fn found(&mut self, at: usize, sink: &mut dyn Sink) -> Result<(), StopReason> {
         let Some((offset, what)) = self.lost.take() else { return Ok(()) };
         let skipped = self.offset + at as u64 - offset;

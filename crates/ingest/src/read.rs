@@ -100,7 +100,7 @@ pub fn read_from(
     drive(source, input, Stat::default(), options, sink)
 }
 
-/// What the file system knows of a source.
+/// The file system's data about a source.
 #[derive(Clone, Copy, Default)]
 struct Stat {
     total: Option<u64>,
@@ -192,7 +192,7 @@ fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
     }
 }
 
-/// Whether what was read is a table: not an empty download, and not something else altogether.
+/// Whether the input was a table, rather than an empty download or a file of another kind.
 fn check(report: ReadReport, first: Option<Damage>, file: String) -> Result<ReadReport, ReadError> {
     let ReadReport { records, updates, damaged, .. } = report;
     // A record of MRT, BMP or RIS Live need not be about a route; blank lines and comments of a text count as records.
@@ -247,10 +247,10 @@ fn pump(
 struct Input {
     raw: Raw,
     compression: compress::Compression,
-    /// The beginning, enough to tell the format; `at` bytes of it were read again.
+    /// The beginning, which is enough to detect the format; `at` bytes of it were read again.
     head: Vec<u8>,
     at: usize,
-    /// The error that came in the beginning, to be told in its place: readers need not repeat theirs.
+    /// The error in the beginning, to be reported at its position, because readers need not repeat errors.
     error: Option<io::Error>,
     rest: Box<dyn Read>,
 }
@@ -277,7 +277,7 @@ impl Read for Input {
     }
 }
 
-/// What the innermost reader notes for the loop outside the decompressor.
+/// The state that the innermost reader passes to the loop outside the decompressor.
 #[derive(Clone, Default)]
 struct Raw {
     count: Rc<Cell<u64>>,
@@ -316,7 +316,7 @@ impl<R: Read> Read for Patient<R> {
     }
 }
 
-/// Names the file in what the decoder says, counts, and stops it if strict.
+/// Adds the file's name to the decoder's reports, counts them, and stops the decoder if strict.
 struct Named<'a> {
     sink: &'a mut dyn Sink,
     file: Arc<str>,

@@ -1,4 +1,4 @@
-//! What the experiments have in common.
+//! Shared code of the experiments.
 #![forbid(unsafe_code)]
 
 pub mod forms;

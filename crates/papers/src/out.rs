@@ -1,4 +1,4 @@
-//! What the program reads, writes and says.
+//! The input, output and messages of a program.
 
 use std::error::Error;
 use std::fmt;
@@ -68,7 +68,7 @@ impl Csv {
     }
 }
 
-/// The table, with synthetic hops if its own tell no routes apart.
+/// The table, with synthetic hops if all its routes have the same one.
 ///
 /// # Errors
 /// If it cannot be read.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use fibula_core::{Addr, AnyPrefix, Hop, Prefix};
 
-/// A table and what it answers, from a text of such lines:
+/// A table with the expected answers, from a text of such lines:
 ///
 /// ```
 /// use fibula_core::Hop;

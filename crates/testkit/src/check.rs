@@ -5,7 +5,7 @@ use std::thread;
 
 use fibula_core::{Addr, Hop, Lookup};
 
-/// How a wrong answer was asked for.
+/// The call that returned a wrong answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// By `lookup`.
@@ -32,7 +32,7 @@ pub struct Difference<A> {
     pub expected: Hop,
     /// The engine's.
     pub got: Hop,
-    /// How it was asked.
+    /// The call.
     pub how: How,
 }
 
@@ -43,10 +43,10 @@ impl<A: Addr> fmt::Display for Difference<A> {
     }
 }
 
-/// What [`check`] found.
+/// The result of [`check`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport<A> {
-    /// Addresses asked, each both singly and in a batch.
+    /// Number of addresses, each looked up both singly and in a batch.
     pub probes: u64,
     /// Addresses answered wrongly, in either way or both.
     pub wrong: u64,
@@ -60,7 +60,7 @@ impl<A: Addr> CheckReport<A> {
         self.wrong == 0
     }
 
-    /// Adds what another run found; keeps at most `keep` differences.
+    /// Adds the result of another run; keeps at most `keep` differences.
     pub fn absorb(&mut self, other: Self, keep: usize) {
         self.probes += other.probes;
         self.wrong += other.wrong;
@@ -76,8 +76,8 @@ impl<A: Addr> fmt::Display for CheckReport<A> {
     }
 }
 
-/// Asks `engine` and `oracle` about every address of `probes`, singly and in batches, and reports
-/// where they differ; the first `keep` differences in full.
+/// Looks up every address of `probes` in `engine` and `oracle`, singly and in batches, and reports where they differ;
+/// the first `keep` differences in full.
 ///
 /// The batch lengths go round 1, 2, ... 130, so that a long run meets every remainder that a kernel
 /// of 4, 8, 16, 32 or 64 lanes can leave, with whatever addresses come.
@@ -194,7 +194,7 @@ fn batch_lengths() -> impl Iterator<Item = usize> {
 /// Two rounds of 64 lanes and a remainder.
 pub(crate) const LONGEST_BATCH: usize = 130;
 
-/// One batch: `engine` is asked about all of `addrs` at once and about each alone.
+/// One batch: all of `addrs` are looked up in `engine` at once, and each alone.
 pub(crate) fn check_batch<A: Addr>(
     engine: &dyn Lookup<A>,
     addrs: &[A],

@@ -1,4 +1,4 @@
-//! The conformance suite: what every engine must answer, on tables that are hard.
+//! The conformance suite: the answers of every engine, on difficult tables.
 //!
 //! [`conforms!`](crate::conforms) makes a test module of it; the functions are for that macro.
 
@@ -99,7 +99,7 @@ macro_rules! conforms {
 /// Differences printed for one failure.
 const KEEP: usize = 5;
 
-/// A table, what it is asked, and the right answers.
+/// A table, the addresses to look up, and the right answers.
 struct Case<A: Addr> {
     name: String,
     routes: Routes<A>,
@@ -116,13 +116,13 @@ impl<A: Addr> Case<A> {
         Self { name, routes, may_refuse, addrs, expected }
     }
 
-    /// Asks every boundary, then `keys`.
+    /// Looks up every boundary, then `keys`.
     fn boundaries(name: &str, routes: Routes<A>, keys: &[A], may_refuse: bool) -> Self {
         let addrs = probes::boundary(&routes).chain(keys.iter().copied()).collect();
         Self::new(name.to_owned(), routes, addrs, may_refuse)
     }
 
-    /// Asks boundaries with random addresses between them; at least three of the longest batches.
+    /// Looks up boundaries with random addresses between them; at least three of the longest batches.
     fn mixed(seed: u64) -> Self {
         let routes = tables::dense::<A>(seed, 700);
         let mut rng = Rng::new(0x0a11);
@@ -162,8 +162,8 @@ fn random_keys<A: Addr>(count: usize) -> Vec<A> {
     (0..count).map(|_| rng.addr()).collect()
 }
 
-/// The cases of a family, made once a process by the first test that needs them: every engine's
-/// module asks the same, and making them costs more than asking most engines.
+/// The cases of a family, made once a process by the first test that needs them: every engine's module needs the same
+/// ones, and making them takes longer than the lookups of most engines.
 struct Cases<A: Addr> {
     edge: OnceLock<Vec<Case<A>>>,
     dense: OnceLock<Vec<Case<A>>>,
@@ -304,8 +304,8 @@ pub fn crowded_tables<A: Addr>(builders: &Builders<A>) {
 /// then a realistic one, in bursts of 1 to 40 changes.
 ///
 /// # Panics
-/// If an answer is wrong, or if fewer than half of the patches were applied: a scheme that only ever
-/// asks to be rebuilt does not patch.
+/// If an answer is wrong, or if fewer than half of the patches were applied: a scheme that only ever requires a build
+/// does not patch.
 pub fn patches<A: Addr, E: Engine<A> + Follow<A>>(label: &str, config: &E::Config) {
     let spec = FibSpec { year: 2024, prefixes: 8_000, seed: 5, hops: HopModel::Near(30) };
     let pools = [tables::dense::<A>(90, 600), tables::dense(91, 1500), spec.generate()];

@@ -1,4 +1,4 @@
-//! Engines that answer wrongly: the tests of whatever checks engines.
+//! Engines that answer wrongly, for tests of the code that checks engines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,19 +15,19 @@ use crate::Oracle;
 pub enum Lie {
     /// Nothing.
     Honest,
-    /// The answer for one address, asked singly.
+    /// The answer for one address in a single lookup.
     Singly,
     /// The answer for one address, in a batch.
     InBatches,
-    /// The answer for one address, once it was asked about so many.
+    /// The answer for one address, after so many lookups.
     After(usize),
-    /// It says that it has followed the changes.
+    /// It reports that it has followed changes, but has not.
     Stale,
     /// Nothing, but it has to be built anew after any change.
     Rebuilt,
 }
 
-/// The bytes that it says it takes.
+/// The memory that it reports.
 pub const BYTES: usize = 12_345;
 
 /// An oracle that answers wrongly about one address.
@@ -35,7 +35,7 @@ pub struct Liar<A: Addr> {
     right: Oracle<A>,
     lie: Lie,
     about: A,
-    /// How many addresses it was asked about.
+    /// Number of lookups so far.
     lookups: Arc<AtomicUsize>,
 }
 
@@ -50,7 +50,7 @@ impl<A: Addr> Liar<A> {
         self.lie
     }
 
-    /// Counts the addresses that it is asked about.
+    /// The counter of lookups.
     pub fn lookups(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.lookups)
     }

@@ -8,7 +8,7 @@
 //! - [`case`]: answers that were worked out by hand, or reported as wrong.
 //! - [`classbench`]: sets of packet filters, packets for them, and their oracle.
 //! - [`StoredTables`]: an engine's tables as a file has them, to be loaded whole or damaged.
-//! - [`TableShape`], [`HopShares`]: what a table is like.
+//! - [`TableShape`], [`HopShares`]: the properties of a table.
 //! - [`liar`]: engines that answer wrongly, for the tests of checks.
 //! - `measure` (feature `measure`): timed loops on pinned threads, over checked answers.
 //! - [`check`](check::check): an engine against the oracle; [`conforms!`]: the suite that every

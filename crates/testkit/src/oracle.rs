@@ -2,10 +2,10 @@ use fibula_core::{Addr, AnyEngine, BuildError, Engine, Follow, Hop, Lookup, Memo
 
 /// The reference: a plain binary trie, one bit a step. Slow, complete, obviously right.
 ///
-/// A node stands for a prefix: the root for length 0, child `b` of a node for the prefix one bit
-/// longer that ends in `b`. A lookup walks the bits of the address from the root and keeps the last
-/// hop that it met: the hop of the longest prefix. Nothing is compressed, pushed, expanded or
-/// merged; there is no special case for either end of the space or for length 0 or full length.
+/// A node represents a prefix: the root has length 0, child `b` of a node for the prefix one bit longer that ends in
+/// `b`. A lookup walks the bits of the address from the root and keeps the last hop that it met: the hop of the longest
+/// prefix. Nothing is compressed, pushed, expanded or merged; there is no special case for either end of the space or
+/// for length 0 or full length.
 ///
 /// It is itself an [`Engine`] (`"oracle"`), so that whatever runs engines can run it.
 ///
@@ -32,7 +32,7 @@ pub struct Oracle<A: Addr> {
 
 #[derive(Clone, Debug)]
 struct Node {
-    /// Indices into `nodes`; 0, the root, is nobody's child and stands for "none".
+    /// Indices into `nodes`; 0 is the root, which is no child, and means "none".
     children: [u32; 2],
     /// The hop of this very prefix, [`Hop::NONE`] if it is not in the table.
     hop: Hop,
@@ -72,7 +72,8 @@ impl<A: Addr> Lookup<A> for Oracle<A> {
     }
 }
 
-// What follows is for both families, so that it is compiled, and optimised, in this crate.
+// The following functions are instantiated here for both families, so that they are compiled and optimised in this
+// crate.
 
 /// The bits of an address, the first at the top.
 fn key<A: Addr>(addr: A) -> u128 {

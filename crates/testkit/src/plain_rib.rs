@@ -17,7 +17,7 @@ impl<S> FamilyType for Maps<S> {
 
 /// The routes of one table by peer, in plain maps: slow, complete, and obviously right.
 ///
-/// `S` is what a path has. The caller decides which path is the best: by the smallest rank.
+/// `S` is the data of a path. The caller decides which path is the best: by the smallest rank.
 ///
 /// ```
 /// use fibula_testkit::PlainRib;

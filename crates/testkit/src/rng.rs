@@ -2,10 +2,9 @@ use fibula_core::{Addr, Prefix};
 
 /// The generators' source of randomness: splitmix64 (Steele, Lea, Flood 2014).
 ///
-/// Our own twenty lines, so that the same seed gives the same tables and keys on every machine, with
-/// every version of every dependency, for ever: benchmark records and checksums rely on it. For the
-/// same reason the generators use no floating-point function beyond `+ - * /`, whose results IEEE 754
-/// fixes to the last bit.
+/// Our own twenty lines, so that the same seed gives the same tables and keys on every machine, with every version of
+/// every dependency: benchmark records and checksums rely on it. For the same reason the generators use no
+/// floating-point function beyond `+ - * /`, whose results IEEE 754 fixes to the last bit.
 ///
 /// ```
 /// use fibula_testkit::Rng;

@@ -6,9 +6,8 @@ use fibula_core::{Addr, Hop, Prefix, Route, Routes};
 
 use crate::Rng;
 
-/// A dense nested table of `prefixes` routes (fewer if the space of short lengths runs out): most
-/// lie inside, beside or around another one, so that nearly every boundary of one is a boundary or
-/// a neighbour of another.
+/// A dense nested table of `prefixes` routes (fewer if the space of short lengths runs out): most lie inside, next to
+/// or around another one, so that nearly every boundary of one is a boundary or a neighbour of another.
 ///
 /// The prefixes grow from a few seeds by small steps: one or a few bits longer or shorter, the
 /// sibling, the next or previous block of the same length, a host at either end. Both ends of the
@@ -27,7 +26,7 @@ pub fn dense<A: Addr>(seed: u64, prefixes: usize) -> Routes<A> {
     all.sort_unstable();
     all.dedup();
     let mut seen: HashSet<Prefix<A>> = all.iter().copied().collect();
-    // The step may yield what is there already; the bound only matters for absurdly many prefixes.
+    // The step may yield an existing prefix; the bound only matters for absurdly many prefixes.
     let mut tries = prefixes.saturating_mul(20);
     while all.len() < prefixes && tries > 0 {
         tries -= 1;
@@ -64,7 +63,7 @@ fn masked<A: Addr>(addr: A, len: u8) -> Prefix<A> {
     Prefix::masked(addr, len.min(A::BITS)).expect("the length is within the family's bits")
 }
 
-/// Hand-made tables, each named after what it tries. Every engine must take them all.
+/// Hand-made tables, each named after the case that it tests. Every engine must accept all of them.
 pub fn edge<A: Addr>() -> Vec<(&'static str, Routes<A>)> {
     let bits = A::BITS;
     let chain = |addr: A, lens: &mut dyn Iterator<Item = u8>| -> Vec<Prefix<A>> {
@@ -144,8 +143,8 @@ fn complete_top<A: Addr>(to: u8) -> Vec<Prefix<A>> {
         .collect()
 }
 
-/// Prefixes one bit shorter, exactly at and one bit longer than lengths where schemes cut the
-/// address, at both ends of a block in the middle of the space and beside it.
+/// Prefixes one bit shorter, exactly at and one bit longer than lengths where schemes cut the address, at both ends of
+/// a block in the middle of the space and next to it.
 fn around<A: Addr>(lens: &[u8]) -> Vec<Prefix<A>> {
     let middle = A::netmask(1);
     let mut all = Vec::new();

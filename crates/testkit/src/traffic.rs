@@ -16,8 +16,8 @@ pub enum Traffic {
     Rnd,
     /// `PFX`: uniform over the table's prefixes, with random host bits.
     Pfx,
-    /// `ZIPF`: a million PFX keys, the k-th of them asked with probability proportional to 1 / k
-    /// (Zipf's law with s = 1.0).
+    /// `ZIPF`: a million PFX keys, the k-th of them looked up with probability proportional to 1 / k (Zipf's law with
+    /// s = 1.0).
     Zipf,
     /// `REP`: RND keys, each of them 16 times in a row.
     Rep,

@@ -1,7 +1,8 @@
 //! Code that two or more engines share: elementary intervals as sorted search keys with answers, lookups one after the
 //! other, work on several threads, and loading of stored tables.
 //!
-//! What is public is for engines in other crates whose tables hold the same codes, such as those of `fibula-baselines`.
+//! The public items are for engines in other crates whose tables hold the same codes, such as those of
+//! `fibula-baselines`.
 
 mod each;
 mod intervals;

@@ -14,16 +14,16 @@ pub(super) fn plain<E: Entry>(tables: &Tables<E>, addrs: &[u32], hops: &mut [Hop
     }
 }
 
-/// Addresses whose entries are asked for together, before the first of them is looked up.
+/// Number of addresses whose entries are prefetched together, before the first of them is looked up.
 const BLOCK: usize = 256;
-/// Of so few addresses the core asks for the entries early enough by itself.
+/// Up to this number of addresses, the core's own out-of-order loads are early enough.
 const FEW: usize = 32;
 
-/// The same with all entries of a block asked for first.
+/// The same, after prefetching all entries of a block.
 ///
-/// Measured on Zen 4, 900,000 prefixes, random addresses, in Mlps: the plain loop 120; entries asked
-/// for into the first-level cache, 16 / 32 / 64 addresses ahead: 133 / 149 / 139; into the second
-/// level, 32 / 64 / 128 ahead: 200 / 246 / 259; so, in blocks of 64 / 128 / 256: 158 / 214 / 268.
+/// Measured on Zen 4, 900,000 prefixes, random addresses, in Mlps: the plain loop 120; entries prefetched into the
+/// first-level cache, 16 / 32 / 64 addresses ahead: 133 / 149 / 139; into the second level, 32 / 64 / 128 ahead: 200 /
+/// 246 / 259; so, in blocks of 64 / 128 / 256: 158 / 214 / 268.
 pub(super) fn prefetching<E: Entry>(
     tables: &Tables<E>,
     level: Level,

@@ -122,8 +122,8 @@ impl<E: Entry> Tables<E> {
         blocks.fill(entry);
     }
 
-    /// The chunk of a block, which gets one if it has none. A new one holds what its last owner left,
-    /// and the ranges of the block paint all of it.
+    /// The chunk of a block, which gets one if it has none. A new chunk holds the entries of its last owner; the ranges
+    /// of the block overwrite all of them.
     fn chunk_of(&mut self, block: usize) -> Result<&mut [E], BuildError> {
         let entry: u32 = self.tbl24[block].into();
         let chunk = if entry & E::CHUNK != 0 {

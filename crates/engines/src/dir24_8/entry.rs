@@ -1,4 +1,4 @@
-//! What an entry of either table says.
+//! The format of the entries of both tables.
 
 use bytemuck::Pod;
 use fibula_core::Hop;

@@ -104,7 +104,7 @@ pub enum Batch {
     /// The paper's loop, an address after the other.
     #[default]
     Plain,
-    /// Entries are asked for some dozens of addresses ahead.
+    /// Entries are prefetched some dozens of addresses ahead.
     Prefetch,
 }
 
@@ -140,7 +140,7 @@ struct Tables<E: Entry> {
     tbl24: Table<E>,
     /// TBLlong: the chunks.
     tbl_long: Table<E>,
-    /// The chunks that no block has. Not stored: `tbl24` says as much.
+    /// The chunks that no block has. They are not stored, because `tbl24` shows which they are.
     free: Vec<u32>,
 }
 

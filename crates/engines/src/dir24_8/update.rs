@@ -5,9 +5,8 @@ use super::build::check_hops;
 use super::entry::Entry;
 
 impl<E: Entry> Tables<E> {
-    /// Paints anew what lies under the changed prefixes: the work is that of the entries and the
-    /// routes there. A prefix longer than /24 stands for its block, of which the other routes may be
-    /// what makes it keep its chunk.
+    /// Rewrites the entries under the changed prefixes. The work is proportional to the entries and routes there. For a
+    /// prefix longer than /24 the whole block is rewritten, which keeps its chunk if other routes divide it.
     pub(super) fn patch(
         &mut self,
         routes: &Routes<u32>,

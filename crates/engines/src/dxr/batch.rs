@@ -54,7 +54,7 @@ trait Ranges {
     fn direct(&self, addr: u32) -> (bool, Hop);
     /// Begins the search of a chunk that is not direct.
     fn begin(&self, addr: u32) -> Lane;
-    /// What starts at a place of the range table.
+    /// The word that starts at a place of the range table.
     fn load(&self, at: usize) -> u32;
     /// The hop of the range that a search has ended on.
     fn hop(&self, lane: &Lane) -> Hop;
@@ -67,7 +67,7 @@ struct Lane {
     size: usize,
     /// log2 of the places that a range takes.
     scale: u32,
-    /// The bits of a range in what is loaded.
+    /// The bits of a range in a loaded word.
     bits: u32,
     key: u32,
 }
@@ -257,9 +257,8 @@ mod avx512 {
         }
     }
 
-    /// Searches the chunks of the first `V` vectors of addresses that wait. Lanes beyond those that
-    /// wait hold what an earlier group has left, or nothing (an entry of zeros); their answers are
-    /// dropped.
+    /// Searches the chunks of the first `V` vectors of addresses that wait. Lanes beyond those that wait hold addresses
+    /// of an earlier group, or nothing (an entry of zeros); their answers are dropped.
     #[target_feature(enable = "avx512f")]
     fn search<const V: usize>(tables: &Compact, shift: u32, pending: &Pending, hops: &mut [Hop]) {
         let mut lanes: [Lanes; V] = core::array::from_fn(|v| {
@@ -290,7 +289,7 @@ mod avx512 {
         size: __m512i,
         /// log2 of the bytes of an entry.
         scale: __m512i,
-        /// The bits of an entry in what is loaded.
+        /// The bits of an entry in a loaded word.
         bits: __m512i,
         key: __m512i,
     }

@@ -9,8 +9,8 @@ pub(super) const SIZE_BITS: u32 = 12;
 /// Chunks are padded to multiples of 2^grain words at most: the paper names 2, 4 and 8.
 pub(super) const GRAIN_MAX: u32 = 3;
 
-/// Hops are stored as their index plus one, so that 0, not a value that would depend on the width of
-/// the field, stands for [`Hop::NONE`].
+/// Hops are stored as their index plus one, so that 0 means [`Hop::NONE`], rather than a value that depends on the
+/// width of the field.
 #[inline]
 pub(super) fn code(hop: Hop) -> u32 {
     hop.to_bits().wrapping_add(1)
@@ -98,7 +98,7 @@ impl Chunk {
         }
     }
 
-    /// What the entries compare with, for an address whose bits after the first k are `local`.
+    /// The value that entries are compared with, for an address whose bits after the first k are `local`.
     #[inline]
     pub(super) fn key(self, local: u32) -> u32 {
         if self.long { local << 16 | 0xffff } else { local | 0xff }

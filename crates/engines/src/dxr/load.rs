@@ -28,7 +28,7 @@ pub(super) fn load(tables: &dyn TableSource, hop_count: u32) -> Result<(u32, For
     Ok((k, form))
 }
 
-/// What stored tables are checked against.
+/// The bounds for stored tables.
 struct Check {
     k: u32,
     hop_count: u32,
@@ -54,7 +54,7 @@ impl Taken {
         true
     }
 
-    /// What is used, and how much of it belongs to no chunk.
+    /// The number of used elements, and how many of them belong to no chunk.
     fn holes(self) -> Result<(usize, usize), LoadError> {
         let overlap = || LoadError::new(name::LOOKUP, "chunks overlap");
         Ok((self.used, self.used.checked_sub(self.sum).ok_or_else(overlap)?))

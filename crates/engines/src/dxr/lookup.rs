@@ -3,9 +3,9 @@ use fibula_core::Hop;
 use super::format::{Chunk, Entry, WideEntry, hop};
 use super::{Compact, Form, Wide};
 
-/// The paper's lookup: the first k bits of the address (all but `shift`) choose an entry of the
-/// lookup table; that is the answer, or names the chunk of the range table to search with the rest.
-/// `step` is called for each step of the search.
+/// The paper's lookup: the first k bits of the address (all but `shift`) choose an entry of the lookup table; the entry
+/// is the answer, or names the chunk of the range table to search with the remaining bits. `step` is called for each
+/// step of the search.
 #[inline]
 pub(super) fn compact(tables: &Compact, shift: u32, addr: u32, step: impl FnMut()) -> Hop {
     let entry = Entry(tables.lookup[(addr >> shift) as usize]);

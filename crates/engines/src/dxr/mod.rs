@@ -120,7 +120,7 @@ pub struct Config {
     pub k: u8,
     /// How batches are looked up.
     pub search: RangeSearch,
-    /// What the batch lookup may use.
+    /// The instructions that the batch lookup may use.
     pub isa: Isa,
     /// How many threads cut the ranges of a build or of a large patch into chunks, which the paper leaves open: 1 by
     /// default, for programs that have other work for their cores. The tables are the same for any number.
@@ -137,7 +137,7 @@ impl Default for Config {
 pub struct Dxr {
     /// 32 - k.
     shift: u32,
-    /// k, grain, form: what a stored table needs to be read.
+    /// k, grain and form, which are needed to read a stored table.
     shape: Table<u32>,
     form: Form,
     search: RangeSearch,
@@ -172,7 +172,7 @@ struct Wide {
     holes: usize,
 }
 
-/// The tables' names; the wide form's third one holds what the ranges' entries of the paper hold.
+/// The tables' names; the wide form's third one holds the hops, which are part of the range entries in the paper.
 mod name {
     pub(super) const SHAPE: &str = "shape";
     pub(super) const LOOKUP: &str = "lookup";
@@ -197,7 +197,7 @@ impl Dxr {
         (32 - self.shift) as u8
     }
 
-    /// What the tables consist of, for comparison with the paper's table 1.
+    /// The parts of the tables, for comparison with the paper's table 1.
     pub fn stats(&self) -> Stats {
         stats::stats(self)
     }

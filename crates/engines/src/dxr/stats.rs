@@ -1,7 +1,7 @@
 use super::format::{Chunk, Entry, WideEntry};
 use super::{Dxr, Form, lookup};
 
-/// What a [`Dxr`] consists of: the columns of the paper's table 1.
+/// The parts of a [`Dxr`]: the columns of the paper's table 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -13,7 +13,7 @@ pub struct Stats {
     pub grain: u8,
     /// Chunks that are searched; the others are direct.
     pub full_chunks: usize,
-    /// Entries of short chunks as stored: with what fills chunks up to whole words or grains.
+    /// Entries of short chunks as stored, including the padding to whole words or grains.
     pub short_ranges: usize,
     /// Entries of long chunks, fillers included.
     pub long_ranges: usize,

@@ -191,7 +191,7 @@ fn reload(dxr: &Dxr, hop_count: u32) -> Dxr {
     loaded
 }
 
-/// Replaces a 32-bit word and tells which table is blamed.
+/// Replaces a 32-bit word and returns the table that the error names.
 fn blame(dxr: &Dxr, table: &'static str, word: usize, value: u32) -> String {
     let mut tables = stored(dxr);
     tables.edit(table, |bytes| bytes[4 * word..][..4].copy_from_slice(&value.to_ne_bytes()));
@@ -245,7 +245,7 @@ fn patched_tables_answer_as_built_ones() {
     }
 }
 
-/// Both forms: patched step by step, stored in between, until the holes ask for a build.
+/// Both forms: patched step by step, stored in between, until the holes require a build.
 #[test]
 fn patches_reuse_what_fits_and_ask_for_a_build_in_the_end() {
     for top in [0, Hop::MAX_INDEX] {

@@ -89,7 +89,7 @@ fn place(at: usize, old: usize, new: usize, used: &mut usize, holes: &mut usize)
     *used - new
 }
 
-/// Makes room for `len` elements, and for some more so that the next ones need not ask.
+/// Makes room for `len` elements, and for some more, so that the next calls need not grow the table.
 fn reserve<T: Pod>(table: &mut Table<T>, len: usize) {
     if table.len() < len {
         *table = Table::with(len + len / 4 + 64, |new| new[..table.len()].copy_from_slice(table));
@@ -101,7 +101,7 @@ impl Compact {
     fn replace(&mut self, first: usize, chunks: &Chunks) -> bool {
         let grain = self.grain;
         let lookup = self.lookup.to_mut();
-        // Chunks of one range first: what they leave is a hole, and the others overwrite their entry.
+        // Chunks of one range first: they leave a hole, and the others overwrite their entry.
         let mut old_words = Vec::with_capacity(chunks.chunks.len());
         for (entry, &(size, code)) in lookup[first..].iter_mut().zip(&chunks.chunks) {
             let old = Entry(*entry);

@@ -14,7 +14,7 @@ const ROOT_BITS: (u32, u32) = (9, 18);
 /// The bytes that a prefix may cost in tables if it is then not below one more of them, and by which factor this grows
 /// with each table.
 const STEP_BYTES: (f32, f32) = (32.0, 1.5);
-/// How many bits a table is expected to tell apart, where the number of tables below is estimated.
+/// The number of bits that a table is assumed to distinguish, for the estimate of the number of tables below.
 const STEP_BITS: f32 = 4.0;
 /// The most prefixes that every line below a table contains because the table skips bits.
 pub(super) const CARRIED_MAX: usize = 3;
@@ -240,8 +240,9 @@ impl Block<'_> {
         self.carried.len() + usize::from(self.nearest.is_some())
     }
 
-    /// Skips the bits that all prefixes have in common, except those that cover all others. What covers them is carried
-    /// along, because nobody looks at the skipped bits: an address may differ in these, and be covered by less.
+    /// Skips the bits that all prefixes have in common, except those that cover all others. The prefixes that cover
+    /// them are carried along: no table tests the skipped bits, so an address may differ in them, and only a shorter
+    /// prefix may cover it.
     fn skip(&mut self) {
         let [.., last] = self.inside else { return };
         let chain = self.inside.iter().take_while(|item| item.covers(last)).count();

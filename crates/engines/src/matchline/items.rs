@@ -34,7 +34,7 @@ pub(super) fn items<E>(
         let network = Prefix::masked(route.prefix.addr(), 64).unwrap_or(Prefix::ALL);
         match all.last_mut() {
             Some(last) if last.len == 64 && last.key == key => {
-                // The network has its block already, or a route of its own that the block contains.
+                // The network has its block already, or has its own route in the block.
                 if !is_divided {
                     last.code = block(network)?;
                 }

@@ -29,8 +29,8 @@ impl Item {
         (self.key, self.len) == (other.key, other.len)
     }
 
-    /// What stands for it in lines of addresses that begin with the same bits as `key`, which it covers. Lines contain
-    /// no prefixes as short as [`TOP_BITS`]; all addresses that this one then stands for have the same answer.
+    /// Its replacement in lines of addresses that begin with the same bits as `key`, which it covers. Lines contain no
+    /// prefixes as short as [`TOP_BITS`]. All addresses under the replacement have the same answer.
     pub(super) fn above(&self, key: u64) -> Self {
         let len = self.len.max(TOP_BITS + 1);
         Self { key: key >> (64 - len) << (64 - len), len, code: self.code }
@@ -97,7 +97,7 @@ pub(super) trait Code: Pod + Into<u32> + Send + Sync {
             }
             let key = top | word >> TOP_BITS >> (64 - len) << (64 - len);
             let item = Item { key, len, code: code.into() };
-            // What repeats the prefix before it is a free place.
+            // A prefix equal to the one before it is a free place.
             if items.last().is_none_or(|last| !last.is_prefix(&item)) {
                 items.push(item);
             }

@@ -4,7 +4,7 @@
 //! # The scheme
 //!
 //! The **root** has a word for each block of addresses of the same size, between the first and the last prefix of the
-//! table. Root and tables consist of 32-bit **words**, each of which says what to do next:
+//! table. Root and tables consist of 32-bit **words**, each of which determines the next step:
 //!
 //! ```text
 //!   1 │ shift 6 │ width 3 │ base 22   table: index by 2 * (width + 1) address bits from bit `shift` on, at word 4 * base
@@ -16,8 +16,8 @@
 //! 16 or 8 bits depending on the table, then the code of addresses that none of them covers. A prefix is a 64-bit word:
 //! the address bits after the first six, and in its low bits the number of bits from the right that do not belong to
 //! it. One vector operation compares all of them: an address differs from a prefix that covers it in no other bits. The
-//! lowest bit of the result is the longest match. It is what a ternary memory does, whose match lines gave the engine
-//! its name.
+//! lowest bit of the result is the longest match. A ternary content-addressable memory works in the same way; its match
+//! lines gave the engine its name.
 //!
 //! ```text
 //!   line   │ p0 │ p1 │ p2 │ p3 │ p4 │ p5 │ c0 c1 c2 c3 c4 c5 c │     6 prefixes, 7 codes of 16 bits
@@ -36,9 +36,10 @@
 //! true for every address: no address finds a longer prefix in a line than its longest match, which is in the line that
 //! its word names. So lines are nearly full, whatever the sizes of blocks (5.7 to 6.0 prefixes of 6).
 //!
-//! **Tables skip bits.** If all prefixes of a block have bits in common, its table begins after them. Nobody looks at
-//! the skipped bits: lines compare whole prefixes. The lines below such a table also have the prefixes around those
-//! bits, for addresses that differ in them. So 100 routes of /64 in one /48 are one table and some 17 lines.
+//! **Tables skip bits.** If all prefixes of a block have bits in common, its table begins after them. The skipped bits
+//! are not tested by tables, but lines compare whole prefixes. The lines below such a table also have the prefixes
+//! around those bits, for addresses that differ in them. So 100 routes of /64 in one /48 are one table and some 17
+//! lines.
 //!
 //! **The strides** are chosen from above, for each table the width for which its words, and a price for each prefix
 //! that would be below one more table, cost least (`build.rs`).
@@ -159,14 +160,14 @@ struct Tables<C: Code> {
     lines: Table<Line>,
     shape: RootShape,
     long: Option<Long>,
-    /// How many words and lines are in use; the rest is room for patches. After loading, all are in use.
+    /// Number of words and lines in use; the others are room for patches. After loading, all are in use.
     words_used: usize,
     lines_used: usize,
     /// Bytes of words and lines after the build or load.
     built: usize,
     /// Blocks of [`Long`] without a network.
     free: Vec<usize>,
-    /// The next patch asks for a build.
+    /// Whether the next patch requires a build.
     is_outgrown: bool,
     codes: PhantomData<C>,
 }
@@ -235,7 +236,7 @@ impl<C: Code> Tables<C> {
         tables
     }
 
-    /// Bytes of words and lines, with what patches have replaced.
+    /// Bytes of words and lines, including those that patches have replaced.
     fn used(&self) -> usize {
         4 * self.words_used + size_of::<Line>() * self.lines_used
     }

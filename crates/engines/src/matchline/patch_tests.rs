@@ -1,4 +1,4 @@
-//! Patched tables beside the oracle.
+//! Patched tables, compared with the oracle.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ impl Live {
         self.compare(&addrs, label);
     }
 
-    /// A prefix near the table's routes: of any length below one of them, around it, beside it, or elsewhere.
+    /// A prefix near the table's routes: of any length: below one of them, around it, next to it, or elsewhere.
     fn near(&mut self) -> Prefix<u128> {
         let rng = &mut self.rng;
         let route = rng.choose(self.routes.as_slice());
@@ -209,7 +209,7 @@ fn lines_that_blocks_share_are_changed_in_place() {
     assert_eq!(live.built, 0);
 }
 
-/// What a patch cannot do: a new default route, or routes outside of the root. All else is patched.
+/// A patch cannot add a default route or routes outside of the root. It handles all other changes.
 #[test]
 fn some_changes_ask_for_a_build() {
     let mut live = Live::new(below(&networks(9, 48), 900, 49..=64, 100), 3);
@@ -323,7 +323,7 @@ fn a_patched_table_is_stored() {
     }
 }
 
-/// A table that has grown by half asks for a build, then no more.
+/// A table that has grown by half requires one build.
 #[test]
 fn a_table_that_has_grown_is_built_anew() {
     let sites = networks(2000, 32);

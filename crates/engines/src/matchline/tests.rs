@@ -142,8 +142,8 @@ fn lines_are_full() {
     assert!(tables.lines.len() < 20_000 / 6 + 100, "{} lines", tables.lines.len());
 }
 
-/// Networks that lie together, as real ones do, are told apart by a few wide tables. With narrow ones it takes twice as
-/// many.
+/// Networks that lie together, as real ones do, are distinguished by a few wide tables. With narrow ones it takes twice
+/// as many.
 #[test]
 fn few_tables_above_networks_that_lie_together() {
     let prefixes =

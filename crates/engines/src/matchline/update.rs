@@ -34,7 +34,7 @@ struct Blocks {
     next: usize,
 }
 
-/// What a block has around it.
+/// The surroundings of a block.
 struct Around<'a> {
     /// The prefixes that cover it.
     covering: &'a [Item],
@@ -46,8 +46,8 @@ struct Around<'a> {
 
 impl<C: Code> Tables<C> {
     /// Compiles the smallest blocks around the changed prefixes that have their own words. Lines with room are changed
-    /// in place, other lines and tables are appended; then the new words are stored. What they replace becomes garbage,
-    /// and a table that has grown by half because of it, or because of new routes, is built anew.
+    /// in place, other lines and tables are appended; then the new words are stored. The replaced parts become garbage.
+    /// A table that has grown by half, by garbage or new routes, is built anew.
     pub(super) fn patch(
         &mut self,
         routes: &Routes<u128>,

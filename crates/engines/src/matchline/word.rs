@@ -17,7 +17,7 @@ pub(super) const WIDTH_MAX: u32 = WIDTH_STEP << 3;
 /// Words in tables can begin below this place.
 pub(super) const WORDS_MAX: usize = (1 << WIDTH_AT) << WIDTH_STEP;
 
-/// What a word says.
+/// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// So many bits of the upper half of the address, from bit `shift` on, index the table that begins with word

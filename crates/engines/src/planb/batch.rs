@@ -4,8 +4,8 @@ use fibula_simd::{Kernel, Simd, prefetch_read};
 use super::{Line, PlanB};
 use crate::common::{Long, SearchAddr, SearchKey, Value, Values, hop};
 
-// How the loops are shaped, and what was measured on the way (Zen 4, 3.5 GHz, 220,103 IPv6 prefixes,
-// 131,884 intervals, 2^22 keys of random prefixes, Mlps):
+// The form of the loops, and the measurements behind it (Zen 4, 3.5 GHz, 220,103 IPv6 prefixes, 131,884 intervals, 2^22
+// keys of random prefixes, Mlps):
 //
 // - A block of lookups goes down level by level. A visit takes 18 cycles from cache line to child
 //   but only 1.6 of the core's throughput, so some dozen must be in flight. Blocks of 16 / 32 / 64 /
@@ -16,17 +16,17 @@ use crate::common::{Long, SearchAddr, SearchKey, Value, Values, hop};
 //   Loops over an array it leaves scalar.
 // - Four lookups an iteration, against one: 197, 185. The first two levels in one pass, which are a
 //   dozen cache lines: 197, against 190.
-// - Each visit asks for the line of the next: a load that waits for L3 would block the reorder
-//   buffer, a request does not. 160 to 197.
-// - Keys are asked for a page ahead: 197, against 130 without. The core's own prefetching stops at
-//   each page, and a batch of 256 IPv6 keys is one.
+// - Each visit prefetches the line of the next one: a load that waits for L3 would block the reorder buffer, a prefetch
+//   does not. 160 to 197.
+// - Keys are prefetched a page ahead: 197, against 130 without. The core's own prefetching stops at each page, and a
+//   batch of 256 IPv6 keys is one.
 
 /// Lookups an iteration.
 const WIDTH: usize = 4;
 /// Iterations that go down the tree together.
 const BLOCK: usize = 8;
-/// How far ahead keys are asked for. Batches are most often parts of a longer array, so it does not
-/// stop at the batch's end; asking for what is not there is harmless.
+/// How far ahead keys are prefetched. Batches are most often parts of a longer array, so prefetching does not stop at
+/// the batch's end; a prefetch beyond the array is harmless.
 const AHEAD: usize = 4096;
 
 pub(super) fn lookup_batch<A: SearchAddr>(tree: &PlanB<A>, addrs: &[A], hops: &mut [Hop]) {

@@ -4,8 +4,8 @@ use super::shape::LevelLayout;
 use super::{Config, KEYS, Line, PlanB};
 use crate::common::{Long, SearchAddr, SearchKey, Values, table};
 
-/// The stored tree, once every key has been compared with what the leaves dictate: then a search
-/// stays inside, whatever its key (see the invariants of the [module](super)).
+/// Loads a stored tree. Every key is compared with the value that follows from the leaves, so a search stays inside the
+/// tree, whatever its key (see the invariants of the [module](super)).
 pub(super) fn load<A: SearchAddr>(
     tables: &dyn TableSource,
     hop_count: u32,

@@ -29,10 +29,10 @@
 //!                rank(that leaf) = 1 (90)     interval 1 * 8 + 1 = 9: the 10th, 91 to 100
 //! ```
 //!
-//! A level with *n* nodes has ⌈*n* / 9⌉ parents and no more: the padding that the paper drops for the
-//! leaves is dropped on every level. An interval costs 8 bytes of leaf key, 1 of inner keys and 2 or 4
-//! of value. The paper's 18 bytes are those of a prefix, without values: two intervals of 8 and 1. What
-//! saves memory here is that neighbours are merged (0.6 intervals a prefix for a real table).
+//! A level with *n* nodes has ⌈*n* / 9⌉ parents and no more: the padding that the paper drops for the leaves is dropped
+//! on every level. An interval costs 8 bytes of leaf key, 1 of inner keys and 2 or 4 of value. The paper's 18 bytes are
+//! those of a prefix, without values: two intervals of 8 and 1. Merging equal neighbours saves memory here (0.6
+//! intervals a prefix for a real table).
 //!
 //! **Routes longer than /64.** A key has the 64 high bits. A network that is divided by longer routes keeps one
 //! interval, whose value refers to a *block*: the intervals of its low 64 bits, which are searched by bisection. In a
@@ -43,8 +43,8 @@
 //! - Lasts in place of starts. The final last is the largest key, so every key has an interval, and
 //!   padding with the largest key is never counted, not even for that key itself: nothing is special
 //!   at the top of the space, where a public implementation is wrong.
-//! - Batches go down level by level, some dozens of lookups together, where the paper unrolls the whole
-//!   tree: see `batch.rs` for what was measured. Nodes and keys are asked for ahead of their use.
+//! - Batches go down level by level, some dozens of lookups together, where the paper unrolls the whole tree: see
+//!   `batch.rs` for measurements. Nodes and keys are prefetched.
 //! - Values are 16 bits where hops and blocks fit, else 32; 0 is "no route".
 //!
 //! # Invariants
@@ -53,8 +53,8 @@
 //! - The key of slot *s* of an inner node is the final last under its child *s*, or the largest key if
 //!   the leaves end before that. So a search never goes right of the first child that ends at the
 //!   largest key: the nodes that it visits exist, and it ends at an interval, not at padding.
-//! - There are as many values as intervals; a value names no hop from the hop count on, and no block
-//!   that is not there.
+//! - There are as many values as intervals; a value names no hop from the hop count on, and no block that does not
+//!   exist.
 //!
 //! `load` recomputes every key of a stored tree from its leaves, so the invariants hold for hostile
 //! files too, and `batch.rs` may rely on them.

@@ -12,9 +12,8 @@ pub(super) struct LevelLayout {
 }
 
 impl LevelLayout {
-    /// The shape for so many intervals, at least one. A level has as many nodes as the one below
-    /// needs for parents, no more: what the paper calls the memory optimisation for trailing leaves,
-    /// at every level.
+    /// The shape for so many intervals, at least one. A level has as many nodes as the one below needs for parents, no
+    /// more: the paper's memory optimisation for trailing leaves, at every level.
     pub(super) fn new<K: SearchKey>(intervals: usize) -> Self {
         let mut counts = vec![intervals.div_ceil(K::LANES)];
         while let Some(&count) = counts.last()
@@ -57,7 +56,7 @@ impl LevelLayout {
     ) {
         let ends = self.bases.iter().skip(1).copied().chain([self.nodes]);
         for (level, (&base, end)) in self.bases.iter().zip(ends).enumerate() {
-            // Keys of leaves under one child of a node of this level; 1 stands for the key itself.
+            // Keys of leaves under one child of a node of this level; 1 means the key itself.
             let mut under = 1usize;
             for step in 0..self.levels() - 1 - level {
                 under = under.saturating_mul(if step == 0 { K::LANES } else { K::LANES + 1 });

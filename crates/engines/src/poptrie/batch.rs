@@ -3,16 +3,14 @@
 //! Measured on Zen 4 with 900,000 IPv4 prefixes, addresses of random prefixes, in Mlps:
 //! - The loop 155. It depends on code that keeps lookups apart: one form of the same loop had a byte
 //!   register that the compiler reused, and so each lookup waited for the one before: 14.
-//! - By level, with the direct table read by gathers: 188. Whether a slot has a child is asked by a
-//!   branch. It is seldom mispredicted, as most lookups end at the same level; computing both child and
-//!   leaf, without a branch: 143.
-//! - Nodes are asked for a pass ahead, both lines of those that lie across two, and leaves likewise:
-//!   205, against 187 without, in a bench of the kernel alone. Into which cache makes no difference.
-//! - What bounds it then is the number of instructions, some 45 a lookup: with all keys in L1 it is no
-//!   more than a tenth faster. The first level with constant shifts, slots not masked before shifts
-//!   that look at six bits only, leaves counted from 1 and lanes without checks: 225, against 195.
-//!   Stages that overlap (an answer, a node and a direct entry at a time, as `runmap` has them) have no
-//!   fewer instructions and lose the vectors of the first pass: 178.
+//! - By level, with the direct table read by gathers: 188. A branch tests whether a slot has a child. It is seldom
+//!   mispredicted, because most lookups end at the same level; computing both child and leaf, without a branch: 143.
+//! - Nodes are prefetched a pass ahead, both lines of those that lie across two, and leaves likewise: 205, against 187
+//!   without, in a bench of the kernel alone. Into which cache makes no difference.
+//! - The limit is then the number of instructions, some 45 a lookup: with all keys in L1 it is no more than a tenth
+//!   faster. The first level with constant shifts, slots not masked before shifts that look at six bits only, leaves
+//!   counted from 1 and lanes without checks: 225, against 195. Stages that overlap (an answer, a node and a direct
+//!   entry at a time, as `runmap` has them) have no fewer instructions and lose the vectors of the first pass: 178.
 
 use fibula_core::{Addr, Hop};
 use fibula_simd::{Kernel, Simd, prefetch_read_l2};
@@ -77,7 +75,7 @@ impl<'a, V: Value> TrieSearch<'a, V> {
         unsafe { self.nodes.get_unchecked(index) }
     }
 
-    /// Asks for a node. Every fourth lies across two lines.
+    /// Prefetches a node. Every fourth lies across two lines.
     #[inline(always)]
     fn prefetch_node(&self, index: u32) {
         let words = self.nodes.as_flattened();
@@ -193,7 +191,7 @@ impl Lanes {
         }
     }
 
-    /// Answers what the direct table answers; the others begin their way.
+    /// Answers the lookups that end in the direct table, and starts the others.
     #[inline(always)]
     fn direct<A: Addr, V: Value, S: Simd>(
         &mut self,
@@ -225,7 +223,7 @@ impl Lanes {
         self.begun_places = self.places;
     }
 
-    /// Goes down until all lookups have come to a leaf.
+    /// Descends until all lookups have reached a leaf.
     #[inline(always)]
     fn descend<A: Addr, V: Value>(&mut self, search: TrieSearch<'_, V>, addrs: &[A]) {
         let (mut going, mut at) = (self.level(search, addrs, self.begun, search.s), search.s);

@@ -4,9 +4,9 @@ use std::ops::Range;
 /// Sizes of blocks: 1, 2, 4 .. 64, the most children or leaves that a node has.
 const ORDERS: usize = 7;
 
-/// The free places of an array: a buddy system. A block lies at a multiple of its size, a power of two, and merges
-/// with its buddy, the other half of the block of twice the size, when both are free. Any run of places can be given;
-/// what a run of another size than a power of two leaves of its block stays free.
+/// The free places of an array: a buddy system. A block lies at a multiple of its size, a power of two, and merges with
+/// its buddy, the other half of the block of twice the size, when both are free. Runs of any size can be allocated. If
+/// the size is no power of two, the remaining places of the block stay free.
 #[derive(Default)]
 pub(super) struct Buddies {
     free: [BTreeSet<u32>; ORDERS],

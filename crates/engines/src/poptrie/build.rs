@@ -35,7 +35,7 @@ fn code(hop: Hop) -> u32 {
     hop.to_bits().wrapping_add(1)
 }
 
-/// What a slot of a node or of the direct table has.
+/// The contents of a slot of a node or of the direct table.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Slot {
     /// The code of a hop.
@@ -138,7 +138,7 @@ impl<'a, A: Addr, P: NodeStore> Builder<'a, A, P> {
                     vector |= bit;
                     self.open_nodes.push(child);
                 }
-                // Children in between do not end a run: nobody asks for leaves at their slots.
+                // Children in between do not end a run, because lookups read no leaves at their slots.
                 Slot::Leaf(code) if run != Some(code) => {
                     run = Some(code);
                     leafvec |= bit;
@@ -175,8 +175,8 @@ impl<'a, A: Addr, P: NodeStore> Builder<'a, A, P> {
     }
 }
 
-/// The last address of the block of `len` bits around an address. Lengths beyond the family's bits
-/// count as full: the slots of the last level stand for single addresses.
+/// The last address of the block of `len` bits around an address. Lengths beyond the family's bits count as full: the
+/// slots of the last level are single addresses.
 fn last_of<A: Addr>(addr: A, len: u32) -> A {
     addr.or(A::netmask(len as u8).not())
 }

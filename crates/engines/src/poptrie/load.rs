@@ -27,8 +27,8 @@ pub(super) fn load<A: Addr>(tables: &dyn TableSource, hop_count: u32) -> Result<
     Ok(Tables { s, direct, nodes, leaves, free_nodes, free_leaves })
 }
 
-/// The invariants of the module that concern nodes, level by level; `levels` is how many an address has. The result
-/// is what the nodes leave free in their own array and in that of leaves.
+/// The invariants of the module that concern nodes, level by level; `levels` is how many an address has. Returns the
+/// places that the nodes leave free in their own array and in the array of leaves.
 pub(super) fn check_nodes(
     roots: impl Iterator<Item = u32>,
     nodes: &[Node],

@@ -31,8 +31,8 @@
 //! have begun up to there, so the leaf is 0 + 2 - 1: C. 10.1.68.1 is in slot 17 of node 1: leaf
 //! 3 + 2 - 1, B.
 //!
-//! **The last level.** 32 - s and 128 - s are not multiples of 6: below the last bits of an address
-//! come zeros, so a node there uses 4 or 16 of its slots, and runs cover what lies between them.
+//! **The last level.** 32 - s and 128 - s are not multiples of 6: the bits after the end of an address are zeros, so a
+//! node there uses 4 or 16 of its slots, and runs cover the slots between them.
 //!
 //! # What is ours
 //!
@@ -40,24 +40,24 @@
 //!   exceed those, 32.
 //! - Tables are written in one pass over the elementary intervals, children before their parents. The
 //!   paper adds routes one by one.
-//! - [`Config::by_level`]: a batch goes down together, level by level. The faithful form is the paper's
-//!   loop; an out-of-order core overlaps its lookups as far as it predicts their depth.
+//! - [`Config::by_level`]: a batch descends together, level by level. The faithful form is the paper's loop; an
+//!   out-of-order core overlaps its lookups as far as it predicts their depth.
 //!
 //! # Updates
 //!
 //! As in the paper, a change replaces a part of the trie, and the rest stays where it is. That part is the smallest
-//! that has all of the changed prefix: some slots of one node with what lies below them, or direct entries. It is built
-//! again from the routes. If the node then has another number of children or leaves, these move to other places, which
-//! a buddy system gives; if all its addresses have one hop, it becomes a leaf of its parent. A patched trie has the
-//! nodes and leaves that a build makes, in other places. The paper's threads read the arrays while they are patched, so
-//! it changes a pointer last; ours have tables that do not change (see `Follow` in `fibula-core`).
+//! that contains the whole changed prefix: some slots of one node with everything below them, or direct entries. It is
+//! built again from the routes. If the node then has another number of children or leaves, these move to other places,
+//! which a buddy system gives; if all its addresses have one hop, it becomes a leaf of its parent. A patched trie has
+//! the nodes and leaves that a build makes, in other places. The paper's threads read the arrays while they are
+//! patched, so it changes a pointer last; ours have tables that do not change (see `Follow` in `fibula-core`).
 //!
 //! # Invariants
 //!
-//! - Nodes that direct entries name are there, and so are all children and leaves of a node. Each slot
-//!   without a child has a run that begins at or before it.
-//! - Each node has one parent, or one direct entry, and there are no more levels than an address has bits. So no
-//!   lookup goes round in circles. Each leaf is of one node.
+//! - The nodes that direct entries name exist, and so do all children and leaves of a node. Each slot without a child
+//!   has a run that begins at or before it.
+//! - Each node has one parent, or one direct entry, and there are no more levels than an address has bits. So no lookup
+//!   loops. Each leaf belongs to one node.
 //! - Hops in use are below the hop count, or none.
 //!
 //! # Limits and use
@@ -123,7 +123,7 @@ pub struct Config {
     /// Whether a batch goes down together, level by level, which is ours; the paper looks up one
     /// address after the other.
     pub by_level: bool,
-    /// What lookups may use.
+    /// The instructions that lookups may use.
     pub isa: Isa,
 }
 

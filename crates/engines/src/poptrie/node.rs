@@ -1,4 +1,4 @@
-//! How nodes lie in their bits, and what they say of a slot.
+//! The format of nodes, and how to read a slot.
 
 use fibula_core::Addr;
 
@@ -26,8 +26,8 @@ pub(super) fn direct_index<A: Addr>(addr: A, shift: u32) -> usize {
     (high(addr) >> (shift & 63)) as usize
 }
 
-/// The 6 bits of the address from bit `at` on, as the low bits; what is above them is of no account.
-/// Bits beyond the end of the address are clear.
+/// The 6 bits of the address from bit `at` on, as the low bits; the bits above them are undefined. Bits beyond the end
+/// of the address are clear.
 #[inline(always)]
 pub(super) fn slot<A: Addr>(addr: A, at: u32) -> u32 {
     // The levels above bit 64 are those that most lookups see: one shift, of half the width.
@@ -59,7 +59,7 @@ pub(super) fn child(node: &Node, count: u32) -> usize {
     ((node[2] >> 32) as usize).wrapping_add(count as usize).wrapping_sub(1)
 }
 
-/// The leaf of a slot without a child, counted from 1: whoever reads it subtracts that for nothing.
+/// The leaf of a slot without a child, counted from 1; the reader subtracts it at no cost.
 #[inline(always)]
 pub(super) fn leaf_from_one(node: &Node, slot: u32) -> u32 {
     (node[2] as u32).wrapping_add(up_to(node[1], slot).count_ones())

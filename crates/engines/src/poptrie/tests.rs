@@ -131,7 +131,7 @@ fn patches() {
     }
 }
 
-/// What can be reached, wherever it lies: nodes with their vectors and leaves.
+/// The reachable parts, wherever they lie: nodes with their vectors and leaves.
 fn shape<A: Addr>(poptrie: &Poptrie<A>) -> Vec<(u64, u64, Vec<u32>)> {
     fn below(tables: &super::Tables, number: usize, out: &mut Vec<(u64, u64, Vec<u32>)>) {
         let [vector, leafvec, bases] = tables.nodes[number];

@@ -38,7 +38,7 @@ struct Patcher<'a, A: Addr> {
 }
 
 impl<A: Addr> Patcher<'_, A> {
-    /// Patches the direct entries that a prefix covers, or what lies behind the one that covers it.
+    /// Patches the direct entries that a prefix covers, or the nodes under the entry that covers it.
     fn direct(&mut self, prefix: Prefix<A>) {
         let s = self.arrays.tables.s;
         let block = Prefix::masked(prefix.addr(), prefix.len().min(s as u8));
@@ -79,7 +79,8 @@ impl<A: Addr> Patcher<'_, A> {
         }
     }
 
-    /// What becomes of a node, which decides the bits from `at` on, when a longer prefix in its block changes.
+    /// The new contents of the slot of a node, which decides the bits from `at` on, after a change of a longer prefix
+    /// in its block.
     fn below(&mut self, old: Node, at: u32, prefix: Prefix<A>) -> Slot {
         let len = u32::from(prefix.len());
         if len < at + STRIDE {
@@ -120,7 +121,7 @@ impl<A: Addr> Patcher<'_, A> {
     /// Replaces the slots that a prefix covers, of a node that decides the bits from `at` on.
     fn repaint(&mut self, slots: &mut [Slot; SLOTS], at: u32, prefix: Prefix<A>) {
         let slot_of = |addr: A| slot(addr, at) as usize % SLOTS;
-        // The last level's slots stand for one address and for what would be bits beyond its end.
+        // The slots of the last level have bits beyond the end of an address: each address has several of them.
         let last_slot =
             |addr: A| slot_of(addr) + (1 << (at + STRIDE).saturating_sub(A::BITS.into())) - 1;
         for slot in &slots[slot_of(prefix.first())..=last_slot(prefix.last())] {
@@ -154,7 +155,7 @@ fn leaves(node: &Node) -> Range<usize> {
 /// The arrays of a poptrie as they are patched.
 struct Arrays<'a> {
     tables: &'a mut Tables,
-    /// An array would exceed what its indices can name: there must be a build.
+    /// Whether an array would exceed the range of its indices, so that a build is needed.
     full: bool,
 }
 
@@ -211,14 +212,14 @@ impl Arrays<'_> {
         Slot::Child(node(vector, leafvec, base1, base0))
     }
 
-    /// Gives up what lies below a slot.
+    /// Frees everything below a slot.
     fn free_slot(&mut self, slot: Slot) {
         if let Slot::Child(node) = slot {
             self.free(node);
         }
     }
 
-    /// Gives up what lies below a node. Its own place is not known here.
+    /// Frees everything below a node, but not the node, whose place is not known here.
     fn free(&mut self, node: Node) {
         for child in children(&node) {
             self.free(self.tables.nodes[child]);

@@ -55,7 +55,7 @@ fn insert<A: Addr>(trie: &mut Vec<Node<A>>, path: &mut Vec<u32>, prefix: Prefix<
         None => trie[parent as usize].children[slot] = new,
         Some((node, fork)) => {
             let fork_index = push(trie, fork, Hop::NONE);
-            // The routes are sorted: what came before has a 0 where the new one has a 1.
+            // The routes are sorted: an earlier one has a 0 where the new one has a 1.
             trie[fork_index as usize].children = [node, new];
             trie[parent as usize].children[slot] = fork_index;
             path.push(fork_index);

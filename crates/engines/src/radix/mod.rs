@@ -8,9 +8,9 @@
 //!
 //! # The table
 //!
-//! A trie node stands for a prefix. Nodes that neither hold a route nor have two children are left
-//! out (*path compression*), so *n* routes need at most *2n* nodes: one a route, one a fork, and the
-//! root. Four routes and what is built from them, written `prefix → hop`:
+//! A trie node represents a prefix. Nodes that neither hold a route nor have two children are left out (*path
+//! compression*), so *n* routes need at most *2n* nodes: one a route, one a fork, and the root. Four routes and their
+//! nodes, written `prefix → hop`:
 //!
 //! ```text
 //!   10.0.0.0/8  → 0            node 0  0.0.0.0/0   no hop   left 1   (the root is always there)
@@ -28,8 +28,7 @@
 //!
 //! Looking up 10.1.9.9: nodes 0, 1, 2 and 3 cover it, the last hop seen is 1; bit 16 of the address
 //! is 0, so the next is node 4, whose prefix does not cover the address: the answer is hop 1.
-//!
-//! # What differs from BSD's code
+//! # Differences from BSD's code
 //!
 //! BSD tests only single bits on the way down, compares the whole address once at the leaf, and then
 //! climbs back up through the masks kept at the nodes until one matches. Here every node's prefix is

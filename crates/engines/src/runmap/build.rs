@@ -39,8 +39,8 @@ pub(super) fn too_many_bytes(needed: u64) -> BuildError {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Value {
     Code(u32),
-    /// The place of the network record that all of them share: either no code of this width stands for
-    /// their hop, or the run is one network, which longer routes divide.
+    /// The place of the network record that all of them share: either no code of this width represents their hop, or
+    /// the run is one network, which longer routes divide.
     Long(u32),
 }
 
@@ -118,7 +118,7 @@ impl<'a, V: Leaf> Painter<'a, V> {
             let value = if code < V::ESCAPE {
                 Value::Code(code)
             } else {
-                // A code of this width cannot stand for the hop.
+                // No code of this width represents the hop.
                 self.network.push((0xff, code));
                 Value::Long(self.long())
             };

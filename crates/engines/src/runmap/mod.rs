@@ -36,7 +36,7 @@
 //! **Values** are 8, 16 or 32 bits wide, the narrowest that has a code for each hop of the table: 0 means
 //! no hop, *h* + 1 means hop *h*, the 64 largest codes are *escapes*.
 //!
-//! **Routes longer than /24.** A network that they divide is a run of its own whose value is an escape. The record's
+//! **Routes longer than /24.** A network that they divide is a separate run whose value is an escape. The record's
 //! first escape has the smallest of these codes, the next one the next code. The place of the network's own record is
 //! stored in front of the bitmap, the first escape's place nearest to it:
 //!
@@ -198,7 +198,7 @@ struct Tables<V: Leaf> {
     built: usize,
     /// Whether the share of escapes is at least [`MOSTLY`].
     mostly_long: bool,
-    /// For each block a bit: no other one has its record. Nothing until a patch needs to know.
+    /// A bit for each block whose record no other block shares. Empty until a patch needs it.
     alone: Vec<u64>,
     _width: std::marker::PhantomData<V>,
 }

@@ -42,7 +42,7 @@ fn p(text: &str) -> Prefix<u32> {
     text.parse().unwrap()
 }
 
-/// Checks single and batch lookups at both ends of every prefix and beside them.
+/// Checks single and batch lookups at both ends of every prefix and at their neighbours.
 pub(super) fn assert_right(runmap: &Runmap, routes: &Routes<u32>, what: &str) {
     let mut probes = probes::boundary(routes);
     let report = check(runmap, &Oracle::new(routes), &mut probes, 5);

@@ -7,13 +7,13 @@ use fibula_simd::{Kernel, Level, Row, Simd, byte_marks, prefetch_read_l2};
 
 use super::batch::Answer;
 
-/// Pairs of neighbours that are compared to tell whether there are trains.
+/// Number of pairs of neighbours that are compared to detect trains.
 const SAMPLE: usize = 16;
-/// So many of them have to be equal.
+/// The number of them that must be equal.
 const EQUAL: usize = 13;
-/// Addresses whose trains are found together.
+/// Number of addresses whose trains are found together.
 const BLOCK: usize = 256;
-/// Addresses that are compared together. As many or fewer are looked up as they are.
+/// Number of addresses that are compared together. Shorter batches are looked up without trains.
 const GROUP: usize = 64;
 /// Addresses that are packed together.
 const ROW: usize = 16;
@@ -23,7 +23,7 @@ const HALF_ROW: usize = 8;
 /// level, which is 1.03 times as fast with addresses from memory.
 const AHEAD: usize = 2048 / size_of::<u32>();
 
-/// Whether a batch consists of trains. Its first addresses tell.
+/// Whether a batch consists of trains, judging by its first addresses.
 #[inline(always)]
 pub(super) fn come(addrs: &[u32]) -> bool {
     if addrs.len() <= GROUP {

@@ -29,8 +29,8 @@ use super::{LEVELS, ROOT_BITS, Tables};
 // - A batch of 8 has rows of eight words, whose gathers take less time. There each stage waits for the one before, so
 //   the root's words are loaded from the addresses in memory while these are put into vectors.
 // - The port of moves from vectors also takes a key or a place out of one, so a batch of 8 reads the second half of
-//   them from memory. Larger batches do what the compiler chooses: with one row or two, loads right after the store
-//   take longer.
+//   them from memory. Larger batches use the compiler's choice: with one row or two, loads right after the store take
+//   longer.
 // - A batch of one row or two does not prefetch addresses: it is slower with them.
 // - The codes of a large record lie in the next line. A block of four rows prefetches it; a longer one has enough other
 //   work until it arrives, a shorter one has more instructions with it than it waits.
@@ -82,7 +82,7 @@ impl<C: Codes, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
         };
         if any_deep {
             cold_path();
-            // A function of its own: it needs so many registers that this one would take longer to begin and to end.
+            // A separate function: it needs so many registers that the prologue of this one would take longer.
             simd.run(Descent::<_, GATHERS> { tables, addrs, hops });
         }
     }

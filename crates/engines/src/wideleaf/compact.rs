@@ -52,7 +52,7 @@ struct Moved<'a, C: Codes> {
 }
 
 impl<C: Codes> Moved<'_, C> {
-    /// Copies what an entry names, and returns the new entry.
+    /// Copies the table or record that an entry names, and returns the new entry.
     fn entry(&mut self, word: u32) -> u32 {
         let entry = match Entry::of(word) {
             Entry::Constant(code) => Entry::Constant(self.code(code)),

@@ -8,14 +8,14 @@ use super::ROOT_BITS;
 /// The addresses of a deep block among which its intervals end, and the word for their keys.
 ///
 /// The **window** has 2^(112 - `shift`) addresses, from `first` on. An address that lies before it is treated as its
-/// first one, one that lies behind it as its last one. Its *key* is the first 32 of the bits that tell the window's
-/// addresses apart.
+/// first one, one that lies behind it as its last one. Its *key* is the first 32 of the bits that distinguish the
+/// window's addresses.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Deep {
     /// The first address.
     first: u128,
-    /// What to do next, with the key.
+    /// The next step, with the key.
     pub(super) word: u32,
     /// How far to shift the place of an address in the window, so that its bits are those that follow the root's.
     shift: u32,
@@ -39,7 +39,7 @@ impl Deep {
             [] => (0, 0),
         };
         let behind = last_end + 1;
-        // So many low bits tell them apart, and so many suffice for the distance.
+        // The number of low bits that distinguish them, and the number of bits of their distance.
         let aligned = 128 - (first_end ^ behind).leading_zeros();
         let near = 129 - (behind - first_end).leading_zeros();
         let bits = aligned.min(near);

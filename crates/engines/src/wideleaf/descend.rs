@@ -69,7 +69,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
             let codes = row.load(&bits).add(row.splat(1));
             self.list(&mut list, lanes.add(row.splat(start)), codes, ROW);
         }
-        // What is found to be in deep blocks again joins those that are still waiting.
+        // Addresses that are in deep blocks again join those that are still waiting.
         while list.len > FEW {
             let rows = list.len.div_ceil(HALF_ROW);
             let list = &mut list;

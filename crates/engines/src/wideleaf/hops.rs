@@ -39,7 +39,7 @@ impl<C: Codes> Tables<C> {
         for (to, bits) in hops.iter_mut().zip(codes.add(codes.splat(u32::MAX)).words()) {
             *to = Hop::from_bits(bits);
         }
-        // Codes are below 2^31, so the top bit of the difference tells which are larger.
+        // Codes are below 2^31, so the top bit of the difference shows which are larger.
         codes.splat(C::TOP - self.windows_used as u32).sub(codes).top_bits()
     }
 }

@@ -8,7 +8,7 @@ use super::lookup::Few;
 use super::record::Codes;
 use super::{Tables, Variant};
 
-// The two choices of a `Variant`, and what they depend on (the numbers are in docs/engines/wideleaf-notes.md):
+// The two choices of a `Variant` and their reasons (the numbers are in docs/engines/wideleaf-notes.md):
 //
 // - The instruction that gathers sixteen words takes an Intel core (family 6) less time than sixteen loads, a Zen 4
 //   more. AVX2's gathers, of eight words, do not gain anywhere.
@@ -38,8 +38,8 @@ impl Variant {
         Self { lines, gathers }
     }
 
-    /// Whether batches gather words. This is asked by the first batch, so that a program that looks up single addresses
-    /// starts without the measurement.
+    /// Whether batches gather words. The first batch calls this, so a program that looks up single addresses starts
+    /// without the measurement.
     #[inline]
     pub(super) fn gathers(level: Level, variant: Option<Self>) -> bool {
         level.isa() == Isa::Avx512

@@ -3,8 +3,8 @@
 //!
 //! # The scheme
 //!
-//! The first 16 bits of the address index the **root**. The next 32 are its *key*. Root and tables
-//! consist of 32-bit **words**, each of which says what to do next:
+//! The first 16 bits of the address index the **root**. The next 32 are its *key*. Root and tables consist of 32-bit
+//! **words**, each of which determines the next step:
 //!
 //! ```text
 //!   1 │ bits 4 │ base 27         table: index by so many bits of the key, or 16 for 0, from this word on
@@ -43,16 +43,16 @@
 //!
 //! **Deep blocks** are /48s that longer routes divide, or blocks for whose intervals tables would be too large. A deep
 //! block has a **window**: the addresses among which its intervals end, wherever they lie, and a word. The 32 bits that
-//! tell the window's addresses apart are the new key, with which the lookup goes on from that word, as it does from the
-//! root's. Addresses around the window are treated as its first or last one. So a lonely /128 takes a window of 32
+//! distinguish the window's addresses are the new key, with which the lookup goes on from that word, as it does from
+//! the root's. Addresses around the window are treated as its first or last one. So a lonely /128 takes a window of 32
 //! bytes and a record of two keys, however many bits lie between it and the next route, and intervals that even a
-//! window does not tell apart are deep blocks in it: `deep.rs`. A batch's addresses in deep blocks are listed once the
+//! window does not distinguish are deep blocks in it: `deep.rs`. A batch's addresses in deep blocks are listed once the
 //! others are answered, and executed together, those in blocks within blocks with the others that are left:
 //! `descend.rs`.
 //!
 //! **Batches** execute each stage for 64 or 128 addresses at a time, without a branch that depends on a single lookup.
-//! `batch.rs` divides a batch into blocks of rows and has the stages, `steps.rs` what they compute, `hops.rs` the end
-//! of a row; `plain.rs` is the form with plain loads for machines without vectors.
+//! `batch.rs` divides a batch into blocks of rows and has the stages, `steps.rs` has their computations, `hops.rs` the
+//! end of a row; `plain.rs` is the form with plain loads for machines without vectors.
 //!
 //! **Updates.** The smallest block around a changed prefix that has its own word is compiled again and
 //! appended to the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
@@ -146,7 +146,7 @@ pub struct Config {
     pub variant: Option<Variant>,
 }
 
-/// What depends on the machine rather than on the routes.
+/// The choices that depend on the machine rather than on the routes.
 ///
 /// ```
 /// use fibula_core::{Engine, Routes};
@@ -189,7 +189,7 @@ struct Tables<C: Codes> {
     units: Table<C::Unit>,
     /// The windows of the deep blocks.
     windows: Table<Deep>,
-    /// How many of each are in use; the rest is room for patches. After loading, all are in use.
+    /// Number of each in use; the others are room for patches. After loading, all are in use.
     words_used: usize,
     units_used: usize,
     windows_used: usize,
@@ -199,7 +199,7 @@ struct Tables<C: Codes> {
     live: usize,
     /// Bytes of all after the build or load.
     built: usize,
-    /// The next patch asks for a build.
+    /// Whether the next patch requires a build.
     is_outgrown: bool,
 }
 

@@ -20,10 +20,10 @@ const SEEN: u32 = 16;
 /// The assumed cost of an interval of a deep block: its bytes, and its slowness expressed in bytes. It bounds
 /// the memory that tables spend on intervals that are expensive to separate.
 const DEEP_COST: u64 = 1000;
-/// The same for a cell that longer routes divide, and the intervals beside it: they need a window in any case, and a
+/// The same for a cell that longer routes divide, and its neighbouring intervals: they need a window in any case, and a
 /// small record.
 const WINDOW_COST: u64 = 44;
-/// The assumed cost of such an interval if there are several in the block: likely its window cannot tell them apart,
+/// The assumed cost of such an interval if there are several in the block: likely its window cannot distinguish them,
 /// either.
 const AGAIN_COST: u64 = 20;
 
@@ -44,8 +44,8 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Computes them for these cells, and records of up to so many keys; `is_divided` tells which are divided by longer
-    /// routes.
+    /// Computes them for these cells, and records of up to so many keys; `is_divided` returns whether longer routes
+    /// divide a cell.
     pub(super) fn new(cells: &[u64], keys_max: usize, is_divided: impl Fn(usize) -> bool) -> Self {
         let need = |(i, &end): (usize, &u64)| {
             // 16-bit keys must be able to express the interval's end.

@@ -1,4 +1,4 @@
-//! What the steps of a batch compute, for a row of lookups at once.
+//! The computations of a batch's steps, for a row of lookups at once.
 
 use fibula_simd::Row;
 

@@ -241,7 +241,7 @@ fn more_deep_blocks_than_codes_are_refused() {
 }
 
 /// A constant has room for more than the codes of a file's records, which number the deep blocks: beyond them it is
-/// neither's, however many hops the file says that there are.
+/// neither's, whatever the number of hops in the file.
 #[test]
 fn constants_beyond_the_codes_are_refused() {
     let engine = built_with(&tables::dense::<u128>(4, 800), false);
@@ -259,7 +259,7 @@ fn constants_beyond_the_codes_are_refused() {
     assert_eq!((error.table(), error.reason()), ("words", "names a hop beyond the hop count"));
 }
 
-/// Tables from before deep blocks had windows are told apart from damaged ones.
+/// Tables from before deep blocks had windows are distinguished from damaged ones.
 #[test]
 fn tables_of_before_windows_are_outdated() {
     let mut stored = StoredTables::of(&built(&tables::dense::<u128>(4, 800)).tables());
@@ -298,7 +298,7 @@ fn windows_that_cannot_be_are_refused() {
         let error = load(&|windows| windows.last_mut().unwrap()[at] = value).err();
         assert_eq!(error.expect("it cannot be").table(), table);
     }
-    // A window whose word is its own code would be searched for ever.
+    // A window whose word is its own code would be an endless loop.
     let own = u32::from(u8::MAX) - windows(&engine) as u32 + 1;
     let error = load(&|windows| windows.last_mut().unwrap()[4] = own).err();
     assert_eq!(error.expect("it has no end").table(), "windows");
@@ -316,7 +316,7 @@ fn windows(engine: &Wideleaf) -> usize {
     }
 }
 
-/// Tables of long routes: single divided cells, many in one root entry, blocks of every size, beside shorter routes.
+/// Tables of long routes: single divided cells, many in one root entry, blocks of every size, next to shorter routes.
 #[test]
 fn long_routes_in_batches() {
     let route = |addr: u128, i: u128| Route {

@@ -107,7 +107,7 @@ impl<C: Codes> Tables<C> {
         }
     }
 
-    /// Removes the garbage, unless the next patch will ask for a build: the tables nearest to the root still suit the
+    /// Removes the garbage, unless the next patch will require a build: the tables nearest to the root still suit the
     /// routes of the last build, so the engine is rebuilt if its size has changed much since then.
     fn tidy(&mut self) {
         let most = self.built + self.built / 2 + SLACK;

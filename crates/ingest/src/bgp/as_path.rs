@@ -29,7 +29,7 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// What it adds to the path's length in BGP's decision: a set counts once, confederations not.
+    /// Its contribution to the path's length in BGP's decision: a set counts once, confederations not.
     fn hops(self) -> u32 {
         match self.kind {
             SegmentKind::Sequence => self.asns().len() as u32,

@@ -25,10 +25,10 @@ pub(super) mod code {
     pub(crate) const LARGE_COMMUNITIES: u8 = 32;
 }
 
-/// Stands for an AS number that does not fit in two bytes.
+/// The replacement for an AS number that does not fit in two bytes.
 const AS_TRANS: u32 = 23456;
 
-/// Where attributes stand: it decides what MP_REACH_NLRI looks like.
+/// The container of attributes, which determines the form of MP_REACH_NLRI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttributeContext {
     /// In a BGP message.
@@ -176,8 +176,8 @@ impl<'a> PathAttributes<'a> {
                 let (afi, safi) = (value.u16(name)?, value.u8(name)?);
                 self.unreach = Some(MpRoutes { afi, safi, nlri: value });
             }
-            // From a speaker of two-byte numbers; collectors keep it in records of four-byte ones, so
-            // the width says nothing. A bad one is not worth the route.
+            // From a speaker of two-byte numbers; collectors keep it in records of four-byte ones, so the width is
+            // unknown. An invalid one does not invalidate the route.
             code::AS4_AGGREGATOR => self.has_as4_aggregator = true,
             code::AS4_PATH => self.as4_path = AsPath::check(value, AsWidth::Four).ok(),
             _ => {}
@@ -210,8 +210,8 @@ impl<'a> PathAttributes<'a> {
         context: AttributeContext,
     ) -> Result<(), DecodeFault> {
         const NAME: &str = "MP_REACH_NLRI";
-        // RFC 6396, 4.3.4 leaves all but the next hop out; some writers do not. A next hop is never 0
-        // bytes long and the first byte of an address family is 0, which tells the two apart.
+        // RFC 6396, 4.3.4 leaves all but the next hop out; some writers do not. A next hop is never 0 bytes long and
+        // the first byte of an address family is 0, which distinguishes the two.
         let is_short =
             context == AttributeContext::Table && value.rest().first().is_some_and(|&len| len != 0);
         let family = match is_short {
@@ -230,7 +230,7 @@ impl<'a> PathAttributes<'a> {
         Ok(())
     }
 
-    /// Sets the next hop that stands beside the attributes.
+    /// Sets the next hop that a message has beside the attributes.
     pub(crate) fn set_next_hop(&mut self, value: Cursor<'_>) {
         self.mp_next_hop = read_next_hop(value).or(self.mp_next_hop);
     }
@@ -296,8 +296,8 @@ impl<'a> PathAttributes<'a> {
     }
 }
 
-/// Whether an attribute is optional and transitive as its RFC says (RFC 7606, 3.c). Tables are a collector's, which
-/// writes flags as it likes.
+/// Checks that an attribute is optional and transitive as its RFC requires (RFC 7606, 3.c). Tables are not checked,
+/// because collectors write arbitrary flags.
 fn check_flags(
     flags: u8,
     code: u8,
@@ -341,9 +341,8 @@ pub(super) fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, u8, Cursor<'
     Ok((flags, code, cursor.part(len.into(), name(code))?))
 }
 
-/// The next hop: an address, or of an IPv6 pair the global one. In VPNs each has a route distinguisher
-/// before it, all zero. The length tells which: routes of either family may have next hops of the other one
-/// (RFC 8950).
+/// The next hop: an address, or of an IPv6 pair the global one. In VPNs each has a route distinguisher before it, all
+/// zero. The length determines the family: routes of either family may have next hops of the other one (RFC 8950).
 fn read_next_hop(mut value: Cursor<'_>) -> Option<IpAddr> {
     const RD: usize = 8;
     let (before, afi) = match value.rest().len() {

@@ -67,7 +67,7 @@ impl<'a> Cursor<'a> {
         self.data.is_empty()
     }
 
-    /// What is left to read.
+    /// The bytes that are left.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.data
     }
@@ -164,13 +164,13 @@ impl<'a> Cursor<'a> {
         let whole = route.data.len();
         loop {
             let label = route.array::<3>("label")?;
-            // The last one has its lowest bit set, but for the values that stand for none (RFC 8277, 2.4).
+            // The last one has its lowest bit set, except in the values that mean "no label" (RFC 8277, 2.4).
             if label[2] & 1 != 0 || matches!(label, [0 | 0x80, 0, 0]) {
                 break;
             }
         }
         let rd = RouteDistinguisher(route.array("route distinguisher")?);
-        // What was read is less than the length, or there are no bits left.
+        // If more was read than the length allows, no bits are left.
         let read = 8 * (whole - route.data.len());
         let len = usize::from(bits).saturating_sub(read) as u8;
         Ok((rd, route.address_bits(afi, len, start)?))

@@ -11,7 +11,7 @@ use crate::Sink;
 
 /// Why routes of another family are ignored where VPNs are read.
 const NOT_READ: &str = "routes of address families that are not read";
-/// What is done where the monitored router left the next hop out.
+/// How to handle a next hop that the monitored router left out.
 const NO_NEXT_HOP: &str = "routes without a next hop, kept as the monitored router sent them";
 
 /// Bytes of the marker, all ones.
@@ -75,7 +75,7 @@ impl PeerEncoding {
         }
     }
 
-    /// What is known of path identifiers of a family, nothing if that family is not read.
+    /// Whether prefixes of a family have path identifiers; unknown if that family is not read.
     pub(crate) fn add_path_of(&self, family: AfiSafi) -> AddPath {
         match (Afi::from_code(family.afi), family.safi) {
             (Some(afi), 1) => self.add_path(afi, false),
@@ -84,7 +84,7 @@ impl PeerEncoding {
         }
     }
 
-    /// Sets what is known of path identifiers of a family, if that family is read.
+    /// Sets whether prefixes of a family have path identifiers, if that family is read.
     pub(crate) fn set_add_path(&mut self, family: AfiSafi, add_path: AddPath) {
         match family {
             AfiSafi::IPV4 => self.add_path_v4 = add_path,
@@ -104,8 +104,8 @@ pub enum AddPath {
     Absent,
     /// Each prefix has one.
     Present,
-    /// Unknown: a list that is only valid with identifiers has them. Dumps before RFC 8050 did not tell; in a session
-    /// the capabilities do.
+    /// Unknown: a list that is only valid with identifiers has them. Dumps before RFC 8050 do not contain this; in a
+    /// session the capabilities determine it.
     Unknown,
 }
 
@@ -185,7 +185,7 @@ impl Messages {
     }
 }
 
-/// What decoders of BGP data write to.
+/// The output of decoders of BGP data.
 pub(crate) struct Out<'o> {
     pub(crate) sink: &'o mut dyn Sink,
     pub(crate) scratch: &'o mut Scratch,
@@ -194,7 +194,7 @@ pub(crate) struct Out<'o> {
     pub(crate) time: u64,
     /// The source's routing instances; `None` if it has one table, and routes of VPNs are ignored.
     pub(crate) vrfs: Option<&'o mut Vrfs>,
-    /// The messages are what a router says of its peers: it may leave next hops out.
+    /// The messages are a router's reports about its peers, which may lack next hops.
     pub(crate) is_monitored: bool,
 }
 
@@ -248,9 +248,9 @@ pub(crate) fn decode(
     }
 }
 
-/// Decodes an UPDATE's body. Routes with a malformed attribute, or without one that they must have, are
-/// withdrawn (RFC 7606: the peer has replaced what it said before); of a list of prefixes that turns
-/// malformed, those before that point count.
+/// Decodes an UPDATE's body. Routes with a malformed attribute, or without one that they must have, are withdrawn (RFC
+/// 7606: the peer has replaced its earlier route). If a list of prefixes is malformed, the prefixes before that point
+/// are used.
 pub(crate) fn update(
     mut body: Cursor<'_>,
     from: PeerEncoding,

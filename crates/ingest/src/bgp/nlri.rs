@@ -74,10 +74,10 @@ impl<'a> Nlri<'a> {
         Ok(())
     }
 
-    /// Whether the list has path identifiers although nothing says so: before RFC 8050 gave MRT records
-    /// for them, BIRD and others wrote such lists into ordinary ones, and a BMP stream may begin after the
-    /// message that would say it. Read without identifiers, the zeros of a small identifier are default
-    /// routes, several in a row, or the list does not come out even; read with them, all of it makes sense.
+    /// Whether the list has path identifiers that were not announced. Before RFC 8050 defined MRT records for them,
+    /// BIRD and others wrote such lists into ordinary records, and a BMP stream may begin after the message that
+    /// announces them. Read without identifiers, the zeros of a small identifier are several default routes in a row,
+    /// or the list does not end at its length; read with them, the whole list is valid.
     fn is_undeclared_add_path(self) -> bool {
         let defaults = self.walk(false);
         defaults.is_none_or(|defaults| defaults > 1) && self.walk(true).is_some()
@@ -107,7 +107,7 @@ mod tests {
 
     const RD: [u8; 8] = [0, 0, 0xfd, 0xe8, 0, 0, 0, 1];
 
-    /// What a list of an attribute says, with the names of the instances.
+    /// The routes of an attribute's list, with the names of the instances.
     fn routes(afi: u16, bytes: &[u8], from: PeerEncoding) -> (Option<DecodeFault>, Vec<String>) {
         let routes = MpRoutes { afi, safi: VPN, nlri: Cursor::new(bytes) };
         let (mut sink, mut vrfs) = (Collected::default(), Vrfs::default());

@@ -74,7 +74,7 @@ impl Open {
             other_parameters: Vec::new(),
         };
         let len = body.u8("optional parameters' length")?;
-        // RFC 9072: the length is 255, then comes what looks like a parameter of type 255.
+        // RFC 9072: the length is 255, and the next byte is 255, too, as the type of a parameter would be.
         let is_extended = len == EXTENDED && body.rest().first() == Some(&EXTENDED);
         let len = match is_extended {
             true => {
@@ -113,7 +113,7 @@ impl Open {
         Ok(())
     }
 
-    /// The message's bytes, with its header. Each capability is in a parameter of its own.
+    /// The message's bytes, with its header. Each capability has its own parameter.
     ///
     /// # Errors
     /// If the value of a capability has more than 255 bytes, or the message more than 4,096.
@@ -223,7 +223,7 @@ mod tests {
     const BOTH: AddPathMode = AddPathMode { receive: true, send: true };
     const SEND: AddPathMode = AddPathMode { receive: false, send: true };
 
-    /// One of each capability, and what a reader has to pass over.
+    /// One of each capability, and parameters that a reader must skip.
     #[test]
     fn decodes() {
         let capabilities = [
@@ -278,7 +278,7 @@ mod tests {
             assert!(Open::decode(&message[..len]).is_err(), "{len}");
         }
         assert!(Open::decode(&[&[0xff; 16][..], &[0, 19, 4]].concat()).is_err());
-        // What its length says is more than its parameters fill.
+        // Its length is larger than that of its parameters.
         let mut longer = [&message[..], &[0, 0]].concat();
         longer[17] += 2;
         let fault = Open::decode(&longer).unwrap_err();

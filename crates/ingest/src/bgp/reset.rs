@@ -66,7 +66,7 @@ fn attributes_reset(
     while !attributes.is_empty() {
         let start = attributes;
         let Ok((_, code, value)) = attribute(&mut attributes) else {
-            // What is behind it is lost: it may be the routes.
+            // The bytes after it are lost; they may be the routes.
             seen.insert(0);
             break;
         };

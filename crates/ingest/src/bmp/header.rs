@@ -35,7 +35,7 @@ pub(super) struct Header {
     pub(super) len: usize,
 }
 
-/// What is at the front of the input.
+/// The result of reading the beginning of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// More input is needed.
@@ -88,8 +88,8 @@ pub(crate) fn looks_like_bmp(head: &[u8]) -> bool {
         }
 }
 
-/// Which of its tables a router shows: what came in from a peer or goes out to it, before its policy or
-/// after, or what it chose.
+/// The table that a router reports: routes from a peer or routes to it, before or after the policy, or the router's own
+/// table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     PrePolicy,
@@ -118,7 +118,7 @@ impl View {
     }
 }
 
-/// What a message says of the peer that it is about.
+/// The per-peer header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PerPeer {
     pub(super) key: Key,
@@ -127,11 +127,11 @@ pub(super) struct PerPeer {
     pub(super) bgp_id: u32,
     /// AS paths have numbers of two bytes (flag A).
     pub(super) has_two_byte_asns: bool,
-    /// Microseconds since 1970, 0 if the router does not say.
+    /// Microseconds since 1970, 0 if the router does not send it.
     pub(super) time: u64,
 }
 
-/// What makes two peers of a router different (RFC 7854, 4.2).
+/// The identity of a peer of a router (RFC 7854, 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     kind: u8,
@@ -217,7 +217,7 @@ impl Key {
     }
 }
 
-/// Why a per-peer header is of no use.
+/// The reason why a per-peer header cannot be used.
 #[derive(Debug)]
 pub(super) enum Unknown {
     /// A peer of a type that is not read.

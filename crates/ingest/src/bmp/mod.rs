@@ -23,8 +23,7 @@
 //! sends the other markers, and the decoder cannot know this. The receiver must therefore also treat a period of
 //! silence as the end. The same holds for peers without Peer Up, and for FRR's own table, which names no families.
 //! Several Peer Ups of one session (Huawei sends one for each view and family) add up.
-//!
-//! # What routers do
+//! # Behaviour of routers
 //! - Routes of a peer without Peer Up, or after Peer Down, are accepted. Whether they have path identifiers is
 //!   detected from their form. This is noted once for each table.
 //! - Peer Down may be repeated; repetitions are ignored.
@@ -112,7 +111,7 @@ impl BmpDecoder {
         }
     }
 
-    /// Decodes the message at the front of `rest`; returns its length, 0 if more is needed.
+    /// Decodes the message at the beginning of `rest`. Returns its length, 0 if more input is needed.
     fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, StopReason> {
         match header::next(rest, tail) {
             Frame::Need => Ok(0),
@@ -222,7 +221,7 @@ impl BmpDecoder {
         for capability in capabilities {
             let Capability::AddPath(modes) = capability else { continue };
             for (family, mode) in modes {
-                // What the router can do, not what both ends agreed on.
+                // The abilities of the router, because the agreement of both ends is unknown.
                 let has_ids = match of.view {
                     View::LocRib => mode.send || mode.receive,
                     view if view.is_out() => mode.send,

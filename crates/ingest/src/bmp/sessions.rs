@@ -36,9 +36,9 @@ struct Session {
     /// AS number and BGP identifier.
     identity: (u32, u32),
     state: State,
-    /// How the peer encodes what it sends to the router.
+    /// The encoding of messages from the peer to the router.
     incoming: PeerEncoding,
-    /// How the router encodes what it sends to the peer.
+    /// The encoding of messages from the router to the peer.
     outgoing: PeerEncoding,
     /// The families that both ends agreed on; none if that is not known.
     families: Families,
@@ -47,22 +47,22 @@ struct Session {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing was said of the session; there may be routes.
+    /// Neither Peer Up nor Peer Down was received; there may be routes.
     Unknown,
     Up,
     Down,
 }
 
-/// What was said of one view of the peer's routes.
+/// The state of one view of the peer's routes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Table {
     /// Its number, once it was declared.
     peer: Option<u32>,
     /// It may have routes.
     is_up: bool,
-    /// The families whose end came.
+    /// The families whose End-of-RIB marker was received.
     ended: Families,
-    /// The sink knows that all of them did.
+    /// Whether the sink was notified that all of them were received.
     is_complete: bool,
 }
 
@@ -119,7 +119,7 @@ impl Sessions {
             _ => (received.encoding_to(sent), sent.encoding_to(received)),
         };
         let families = families(of.view, sent, received);
-        // A router that says nothing of the end of the session before has a new one with another AS or identifier.
+        // If the previous session ended without Peer Down, the new one has another AS or identifier.
         if session.state == State::Up && session.identity == (of.asn, of.bgp_id) {
             // Some routers send one for each view or family: they add up.
             for family in READ.into_iter().filter(|family| families & set_of(*family) != 0) {
@@ -158,10 +158,10 @@ impl Sessions {
         was_up
     }
 
-    /// All routes of a family came. Returns whether the family is one that is read.
+    /// Handles an End-of-RIB marker. Returns whether its family is read.
     ///
-    /// The sink hears of it when that holds for all families of the session: its routes of an earlier
-    /// connection go then, whatever their family.
+    /// The sink is notified when all families of the session have had one. The routes of an earlier connection are then
+    /// removed in every family.
     pub(super) fn end_of_rib(
         &mut self,
         of: &PerPeer,
@@ -219,7 +219,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// Tells the state of all tables that are in the other one.
+    /// Reports the state of all tables whose state differs.
     fn report(&mut self, time: u64, is_up: bool, sink: &mut dyn Sink) {
         const ESTABLISHED: u16 = 6;
         const OPEN_CONFIRM: u16 = 5;
@@ -255,8 +255,7 @@ fn declare(
     Ok(number)
 }
 
-/// How a router writes its own table: both OPENs say the same, and there is nobody to agree with
-/// (RFC 9069, 4.4).
+/// The encoding of a router's own table: both OPENs are equal, and there is no other end (RFC 9069, 4.4).
 fn of_own_table(sent: &Open, received: &Open) -> PeerEncoding {
     let mut speaker = PeerEncoding::default();
     for family in READ {

@@ -163,7 +163,7 @@ fn path_identifiers_are_of_one_direction() {
     check(&sends, &receives, false, true);
     check(&with(true, true), &with(true, true), true, true);
     check(&receives, &receives, false, false);
-    // Of the router's own table both OPENs say the same.
+    // For the router's own table both OPENs are equal.
     let sink = decode(&[
         peer_up_with(of(3, 0, NO_RD, 1), &sends, &sends),
         monitoring(of(3, 0, NO_RD, 1), &identified),
@@ -190,11 +190,11 @@ fn a_peer_is_complete_when_all_its_families_are() {
     let mixed = [end(PRE, 1, &END_V4), end(POST, 1, &END_V6), end(POST, 1, &END_EVPN)];
     assert_eq!(complete(&[&[up.clone()][..], &mixed].concat()), NOBODY);
     assert_eq!(complete(&[&whole[..], &whole[1..]].concat()), [0]);
-    // A new session of the peer has to say everything again.
+    // A new session of the peer must send everything again.
     let down = peer_down(of(PRE, 1), &[4]);
     assert_eq!(complete(&[&whole[..], std::slice::from_ref(&down), &whole[1..]].concat()), [0]);
     assert_eq!(complete(&[&whole[..], &[down], &whole[..]].concat()), [0, 0]);
-    // Nobody knows the families without Peer Up, nor those of FRR's own table.
+    // Without Peer Up the families are unknown, and so are those of FRR's own table.
     assert_eq!(complete(&whole[1..]), NOBODY);
     let own = |update: &[u8]| monitoring(own_table.clone(), update);
     let own_up = |f: &[AfiSafi]| peer_up(own_table.clone(), f);
@@ -259,7 +259,7 @@ fn a_peer_that_comes_back_as_another_is_another() {
     assert_eq!(sink.peers.iter().map(|peer| peer.asn).collect::<Vec<_>>(), [64_501, 64_265]);
     assert!(sink.states[0].is_down() && sink.states[0].peer == 0);
     assert_eq!(sink.states.len(), 1);
-    // And when its session was up, and nothing said that it ended.
+    // And when its session was up and did not end with Peer Down.
     let again = decode(&[up(&first), say(&first), up(&other), say(&other)]);
     assert_eq!((again.peers, again.states), (sink.peers, sink.states));
 }

@@ -1,4 +1,4 @@
-//! What the names of a document's members stand for: found from all of it, before routes are made.
+//! Scans the whole document to decide which names hold prefixes, before routes are made.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,8 @@ use crate::text::{
     END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, parse_ip, parse_network, rank,
 };
 
-/// As in text tables, a name counts only if at least half of the values under it are what the name says: `host` may
-/// have addresses or names of hosts, and `length` may be that of a packet.
+/// As in text tables, a name counts only if at least half of the values under it have the type that the name suggests:
+/// `host` may hold addresses or names of hosts, and `length` may be that of a packet.
 pub(super) struct Census {
     prefixes: [Vote; PREFIX_NAMES.len()],
     lengths: [Vote; LENGTH_NAMES.len()],
@@ -64,7 +64,7 @@ impl Census {
         self.lengths[rank].is_won()
     }
 
-    /// Whether members whose names say start and end are ranges of addresses.
+    /// Whether members with names for start and end are ranges of addresses.
     pub(super) fn has_ranges(&self) -> bool {
         self.ranges.is_won()
     }

@@ -8,7 +8,7 @@ use super::node::{Node, NodeKind};
 use crate::ColumnDecl;
 use crate::text::parse_int;
 
-/// A column met so far, and what all its values are.
+/// A column found so far, and the common type of its values.
 pub(super) struct Column {
     pub(super) name: String,
     any: bool,
@@ -37,7 +37,7 @@ impl Column {
         if self.any && self.ints { ColumnKind::Int } else { ColumnKind::Str }
     }
 
-    /// What its texts are, if it is a column of text.
+    /// The type of its texts, if it is a column of text.
     pub(super) fn scalar(&self) -> Option<ScalarType> {
         match self {
             Self { any: false, .. } | Self { ints: true, .. } => None,
@@ -95,7 +95,7 @@ impl<'d> Cell<'d> {
     }
 }
 
-/// What a number is. Integers of more digits than 64 bits hold are text: they may be identifiers.
+/// The type of a number. Integers beyond 64 bits are text: they may be identifiers.
 fn number_of(text: &str) -> Of {
     if let Some(int) = parse_int(text.as_bytes()) {
         return Of::Int(int);

@@ -1,4 +1,4 @@
-//! The members of an object that say what addresses it is about.
+//! The members of an object that hold its prefixes.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::text::{
     parse_key, parse_network, parse_range, rank,
 };
 
-/// A key, or why the text that is meant as one is none.
+/// A key, or the reason why a text that looks like one is invalid.
 pub(super) type Found = Result<Key, String>;
 
 /// The keys of an object.
@@ -20,16 +20,16 @@ pub(super) struct Keys<'d> {
     pub(super) names: Vec<&'d str>,
     /// With the bytes where they stand.
     pub(super) found: Vec<(usize, Found)>,
-    /// Whether names say so: then the object is about nothing else, and what else is in it describes it.
+    /// Whether they were found by their names. Then all other members are values that describe them.
     pub(super) is_named: bool,
 }
 
-/// Whether the text is an address, a prefix or a range, be it a wrong one.
+/// Whether the text looks like an address, a prefix or a range, even an invalid one.
 pub(super) fn is_key(text: &str) -> bool {
     key(text, HostBits::Mask).is_some()
 }
 
-/// The key that a text is; an error if it is meant as one but is none.
+/// Parses a text as a key. Returns an error if it looks like one but is invalid.
 pub(super) fn key(text: &str, host_bits: HostBits) -> Option<Found> {
     let is_likely = text.len() <= 100 && text.bytes().any(|b| matches!(b, b'.' | b':'));
     match is_likely.then(|| parse_key(text.trim().as_bytes(), host_bits))? {
@@ -39,7 +39,7 @@ pub(super) fn key(text: &str, host_bits: HostBits) -> Option<Found> {
     }
 }
 
-/// What is said of a text that is no key.
+/// The message about a text that is no key.
 pub(super) fn no_key(text: &str) -> String {
     format!("{}: {}", KeyError::Syntax.text(), excerpt(text.as_bytes()))
 }
@@ -143,8 +143,8 @@ impl Finder<'_> {
         Some(Keys { names, found: vec![(address.start, network)], is_named: true })
     }
 
-    /// Whether a text under a name of prefixes is the name of what is inside of the object: `{"network": "office",
-    /// "subnets": [{"network": "10.0.0.0/8"}]}`.
+    /// Whether a text under a name for prefixes is a label for the prefixes inside of the object:
+    /// `{"network": "office", "subnets": [{"network": "10.0.0.0/8"}]}`.
     fn is_label(&self, text: &str, members: &[&Member<'_>]) -> bool {
         let is_meant = text.contains(['.', ':', '/']) && text.bytes().any(|b| b.is_ascii_digit());
         !is_meant && members.iter().any(|(_, child)| self.census.holds(child))

@@ -13,13 +13,14 @@
 //! | `[{"prefix": "192.0.2.0/24", "site": {"name": "a"}}]` | `site.name` |
 //! | `["192.0.2.0/24", "2001:db8::/32"]` | nothing |
 //!
-//! An object around the prefixes contributes its values only if it is inside a list. Values beside the first list
+//! An object around the prefixes contributes its values only if it is inside a list. Values next to the first list
 //! describe the document (`createDate`, `syncToken`). Lists are no values; they are counted. A column is of integers,
 //! numbers or booleans if all its values are. For ranges that overlap, see [text](crate::text). The decoder waits for
 //! all of the input before it decodes. If an object has a name twice, the last value counts.
 //!
-//! [`census`] looks at the whole document first: a name says what a member is only if at least half of the members of
-//! that name are that. [`keys`] finds the members of an object that are its prefix, [`walk`] makes routes and values.
+//! [`census`] scans the whole document first: a name determines the role of a member only if at least half of the
+//! members of that name have values for this role. [`keys`] finds the members of an object that are its prefix,
+//! [`walk`] makes routes and values.
 
 use fibula_core::Value;
 
@@ -51,7 +52,7 @@ pub(crate) fn detect(head: &[u8]) -> bool {
     }
 }
 
-/// Decodes such a document; a record is a route or what should be one.
+/// Decodes such a document. A record is a route, or a value where a route is expected.
 pub(crate) struct JsonDecoder {
     host_bits: HostBits,
     records: u64,

@@ -58,7 +58,7 @@ impl<'d> Node<'d> {
     pub(super) fn of(bytes: &'d [u8]) -> Result<Self, (usize, String)> {
         let text = std::str::from_utf8(bytes)
             .map_err(|error| (error.valid_up_to(), "not UTF-8".to_owned()))?;
-        // What follows relies on this, and only notes where things are.
+        // The code below relies on this, and only stores positions.
         serde_json::from_str::<IgnoredAny>(text)
             .map_err(|error| (offset(text, &error), format!("not JSON: {error}")))?;
         let mut reader = Reader { text, at: 0 };
@@ -66,7 +66,7 @@ impl<'d> Node<'d> {
     }
 }
 
-/// The byte that an error's line and column stand for.
+/// The byte at an error's line and column.
 fn offset(text: &str, error: &serde_json::Error) -> usize {
     let before = error.line().saturating_sub(1);
     let lines: usize = text.split_inclusive('\n').take(before).map(str::len).sum();

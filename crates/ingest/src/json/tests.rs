@@ -22,7 +22,7 @@ fn clean(text: &str) -> (Vec<String>, Vec<String>) {
     (columns, sink.lines)
 }
 
-/// What is said of damaged records.
+/// The messages about damaged records.
 fn what(text: &str) -> Vec<String> {
     decode(text).damage.iter().map(|damage| damage.what.to_string()).collect()
 }
@@ -137,7 +137,7 @@ fn ranges_that_overlap_are_cut_as_in_text() {
         ["10.0.0.0/30 = A", "10.0.0.4/31 = A", "10.0.0.6/31 = B", "10.0.0.8/31 = B"]
     );
     assert_eq!(sink.noted.len(), 1, "{:?}", sink.noted);
-    // Prefixes beside ranges are ranges, too.
+    // Prefixes next to ranges are ranges, too.
     let text = format!(r#"[{}, {{"cidr": "10.0.0.0/28", "name": "P"}}]"#, range(0, 5, "A"));
     let lines = decode(&text).lines;
     assert!(lines.contains(&"10.0.0.8/29 = P".to_owned()), "{lines:?}");
@@ -189,7 +189,7 @@ fn netmasks_and_lengths_have_members_of_their_own() {
         [],
         ["2001:db8::/32", "10.0.0.0/8"]
     );
-    // A prefix needs none, and what is no length is a value.
+    // A prefix needs none, and a member that is no length is a value.
     gives!(
         r#"[{"prefix": "10.0.0.0/8", "mask": "255.0.0.0"}, {"prefix": "11.0.0.0/8", "mask": null}]"#,
         ["mask:Str"],
@@ -200,7 +200,7 @@ fn netmasks_and_lengths_have_members_of_their_own() {
         ["length:Int"],
         ["10.0.0.1/32 = 1500", "10.0.0.2/32 = 32", "10.0.0.3/32 = 60"]
     );
-    // As Atlassian has it; the length is under a name of its own.
+    // As in Atlassian's file; the length has its own name.
     gives!(
         r#"{"items": [{"network": "192.0.2.0", "mask_len": 24, "cidr": "192.0.2.0/24"}]}"#,
         ["network:Str", "mask_len:Int"],
@@ -246,7 +246,7 @@ fn an_object_is_about_the_prefix_that_a_name_says() {
         ["network:Str"],
         ["10.0.0.0/30 = 10.0.0.0"]
     );
-    // A name counts if what stands there is a prefix mostly.
+    // A name counts if most of its values are prefixes.
     gives!(
         r#"[{"network": "office", "cidr": "10.0.0.0/8"}, {"network": "lab", "v6": "2001:db8::/32"}]"#,
         ["network:Str"],
@@ -263,7 +263,7 @@ fn an_object_is_about_the_prefix_that_a_name_says() {
         ["ipv6_prefix:Str", "ip_prefix:Str"],
         ["10.0.0.0/8 = null, null", "2001:db8::/32 = null, null"]
     );
-    // What is wrong there is not made up for by what stands elsewhere.
+    // Valid members elsewhere do not replace the invalid one.
     let good = r#"{"prefix": "10.0.0.0/8"}"#;
     for wrong in ["\"10.0.0.300/8\"", "\"default\"", "167772160", "\"10.0.0.1/8\""] {
         let text = format!(r#"[{good}, {{"prefix": {wrong}, "aggregate": "11.0.0.0/8"}}]"#);

@@ -11,7 +11,7 @@ use crate::text::Key;
 
 /// The column with the name of the list that a prefix stands in, if it is no object's.
 const LIST: &str = "list";
-/// The column of what is no object under a name that is a prefix.
+/// The column for values other than objects under a name that is a prefix.
 const VALUE: &str = "value";
 /// Names are not repeated beyond this for the values inside of an object: it bounds memory.
 const LONGEST_NAME: usize = 1024;
@@ -34,7 +34,7 @@ struct Surroundings<'d> {
     list: Option<&'d str>,
 }
 
-/// A route, or what should be one, and the byte where it stands.
+/// A route, or a value where a route is expected, and its byte position.
 pub(super) struct Route {
     pub(super) at: usize,
     /// Its key and the context that has its values.
@@ -97,7 +97,7 @@ impl<'d, 'c> Walk<'d, 'c> {
     fn list(&mut self, items: &'d [Node<'d>], place: Surroundings<'d>) {
         let is_part =
             |item: &Node<'d>| matches!(item.kind, NodeKind::Object(_) | NodeKind::List(_));
-        // One prefix makes it a list of prefixes, and what is none in it a mistake.
+        // One prefix makes it a list of prefixes, and other items mistakes.
         let has_prefixes = items.iter().any(|item| item.as_str().is_some_and(is_key));
         if has_prefixes {
             let mut context = place.around;
@@ -128,7 +128,7 @@ impl<'d, 'c> Walk<'d, 'c> {
                 barren.push(item);
             }
         }
-        // What has no prefix beside objects and lists that have one.
+        // Items without a prefix, next to objects and lists with one.
         if self.found.len() > before {
             for item in barren {
                 let text = String::from_utf8_lossy(&self.text[item.start..item.end]);

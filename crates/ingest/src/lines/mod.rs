@@ -10,12 +10,12 @@ use memchr::memchr;
 
 use crate::{Damage, Decoder, Format, Sink, SourceInfo, StopReason, Tail};
 
-/// A line longer than this is damage: it bounds what must be buffered.
+/// A longer line is damage. This bounds the buffer.
 const MAX_LINE: usize = 64 << 10;
 
 /// Reads the lines of one form.
 trait Form: Send {
-    /// What the source is, but for its name and date.
+    /// The description of the source, except its name and date.
     fn info(&self) -> SourceInfo;
 
     /// Whether a later line may take a prefix from an earlier one; see [`Sink::record`].
@@ -23,11 +23,11 @@ trait Form: Send {
         false
     }
 
-    /// Reads a line, without its end; the error says what is wrong with it.
+    /// Reads a line, without its end. The error describes the fault.
     fn line(&mut self, line: &str, sink: &mut dyn Sink) -> Result<(), Cow<'static, str>>;
 }
 
-/// Whether a line is of a form.
+/// Whether a line has a form.
 type IsLine = fn(&str) -> bool;
 
 /// The form of a text that begins so, if it has one of these.
@@ -103,7 +103,7 @@ impl<F: Form> Decoder for Lines<F> {
             let rest = &input[at..];
             let (line, len) = match memchr(b'\n', rest) {
                 Some(end) => (&rest[..end], end + 1),
-                // What is too long is skipped as it comes.
+                // A line that is too long is skipped while it arrives.
                 None if rest.len() > MAX_LINE || tail.is_last() => (rest, rest.len()),
                 None => break,
             };
@@ -145,7 +145,7 @@ fn decode(format: Format, text: &str) -> crate::Collected {
     let mut whole = crate::Collected::default();
     let taken = decoder(format).unwrap().decode(text.as_bytes(), Tail::End, &mut whole);
     assert_eq!(taken, Ok(text.len()));
-    // Byte by byte, it says the same.
+    // Byte by byte, the result is the same.
     let mut parts = crate::Collected::default();
     let mut driver = crate::Driver::new(decoder(format).unwrap(), 1 << 20);
     text.as_bytes().iter().for_each(|byte| driver.push(&[*byte], &mut parts).unwrap());

@@ -88,7 +88,7 @@ pub(super) struct Routes {
     open: Option<Route>,
 }
 
-/// What the header of `route -n` says.
+/// The columns of the header of `route -n`.
 #[derive(Clone, Copy)]
 enum Columns {
     /// Where the metric stands; `netstat` has none.
@@ -113,7 +113,7 @@ struct Hop {
     gateway: Option<String>,
     interface: Option<String>,
     metric: u64,
-    /// An address of the route's family, if the words tell it.
+    /// An address of the route's family, if the words contain one.
     family: Option<IpAddr>,
 }
 
@@ -314,7 +314,7 @@ mod tests {
             let line = sink.lines.last().expect("a route");
             assert_eq!((line.split(' ').next(), sink.damage.len()), (Some(to), 0), "{text}");
         }
-        // What follows is of the same family.
+        // The next lines have the same family.
         let text = "default dev wg0 metric 1024 pref medium\n2001:db8::/32 dev wg0 metric 1024 pref medium\n";
         let sink = decode(Format::Routes, text);
         let expected =

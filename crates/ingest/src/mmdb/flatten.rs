@@ -24,7 +24,7 @@ pub(super) enum Node<'d> {
 pub(super) enum Scalar<'d> {
     Int(u64),
     Str(Cow<'d, str>),
-    /// Something that is text in a column, and what it is.
+    /// A value that becomes text in a column, and its type.
     Typed(String, ScalarType),
 }
 
@@ -86,7 +86,7 @@ impl<'d> Visitor<'d> for NodeVisitor {
         Ok(Node::Other)
     }
 
-    // Capacities grow with what is really there, not with what a size field claims.
+    // Capacities grow with the entries that exist, not with the size field.
     fn visit_map<M: MapAccess<'d>>(self, mut map: M) -> Result<Node<'d>, M::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = map.next_entry()? {
@@ -126,7 +126,7 @@ pub(super) struct Columns {
     is_over: bool,
 }
 
-/// What the values of a column are.
+/// The type of a column's values.
 #[derive(Clone, Copy, PartialEq)]
 enum Held {
     Nothing,
@@ -148,7 +148,7 @@ impl Held {
         match self {
             Self::Nothing => held,
             _ if self == held => held,
-            // Only numbers that fit no u64 are told from the others.
+            // Only numbers beyond u64 are distinguished from the others.
             _ if signed(self) && signed(held) => Self::Typed(ScalarType::Int),
             _ if wide(self) && wide(held) => Self::Typed(ScalarType::Wide),
             _ => Self::Texts,
@@ -252,7 +252,7 @@ impl Columns {
         Some(column)
     }
 
-    /// What the texts of columns are.
+    /// The types of the texts of columns.
     pub(super) fn types(&self) -> Vec<(String, ScalarType)> {
         let typed = |(name, held): &(String, Held)| match held {
             Held::Typed(of) => Some((name.clone(), *of)),
@@ -261,7 +261,7 @@ impl Columns {
         self.all.iter().filter_map(typed).collect()
     }
 
-    /// The columns, and what went wrong with them.
+    /// The columns, and their faults.
     pub(super) fn declare(self) -> (Vec<ColumnDecl>, Option<&'static str>) {
         let decl = |(name, held)| {
             let is_int = matches!(held, Held::Nothing | Held::Ints);

@@ -182,7 +182,7 @@ fn data_offset(reader: &Database<'_>) -> u64 {
     u64::from(meta.node_count) * u64::from(meta.record_size) / 4 + 16
 }
 
-/// Where in the file the trouble is, if the reader knows.
+/// The position of the fault in the file, if the reader reports it.
 fn offset_of(error: &MaxMindDbError) -> Option<u64> {
     match error {
         MaxMindDbError::InvalidDatabase { offset, .. } => offset.map(|at| at as u64),

@@ -15,7 +15,7 @@ use crate::bgp::{
     PathAttributes, PeerEncoding,
 };
 
-/// What a subtype holds.
+/// The content of a subtype.
 #[derive(Clone, Copy)]
 enum Content {
     State,
@@ -39,7 +39,7 @@ pub(super) fn decode(
         9 => (Content::Message, AsWidth::Four, AddPath::Present),
         _ => {
             out.sink.ignored(match subtype {
-                // What the collector said is no route of a peer.
+                // Messages of the collector are no routes of a peer.
                 6 | 7 | 10 | 11 => "messages sent by the collector",
                 3 => "BGP4MP_SNAPSHOT",
                 _ => "BGP4MP of an unknown subtype",
@@ -61,7 +61,7 @@ fn speaker(peer: u32, width: AsWidth, add_path: AddPath) -> PeerEncoding {
     PeerEncoding { four_byte_asns, ..PeerEncoding::unknown(peer, add_path) }
 }
 
-/// Reads who spoke to whom; returns the peer's address and AS.
+/// Reads the ends of the session. Returns the peer's address and AS.
 fn envelope(body: &mut Cursor<'_>, width: AsWidth) -> Result<(IpAddr, u32), DecodeFault> {
     let asn = body.asn(width, "peer's AS number")?;
     body.asn(width, "local AS number")?;

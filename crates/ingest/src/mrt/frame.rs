@@ -57,7 +57,7 @@ impl Header {
         is_registered && self.subtype < 256 && self.len <= MAX_LEN
     }
 
-    /// Whether the framing may rely on it, if what follows says so, too: a record of a type that is not registered.
+    /// Whether this may be a record of an unregistered type. The next header must confirm it.
     fn is_possible(&self) -> bool {
         self.time >= DAWN && self.subtype < 256 && self.len <= MAX_RESYNC_LEN
     }
@@ -85,10 +85,10 @@ pub(crate) fn looks_like_mrt(head: &[u8]) -> bool {
     Header::read(head).is_some_and(|header| header.is_certain(None))
 }
 
-/// What is at the front of the input.
+/// The result of reading the beginning of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// More input is needed to tell.
+    /// More input is needed to decide.
     Need,
     /// A record with this many bytes of body.
     Record(Header, usize),
@@ -114,7 +114,7 @@ pub(super) fn next(input: &[u8], tail: Tail) -> Frame {
     }
 }
 
-/// A record of an unregistered type. What it contains must not be taken for records of this input.
+/// A record of an unregistered type. Its content must not be read as records of this input.
 fn foreign(header: Header, input: &[u8], tail: Tail) -> Frame {
     if !header.is_possible() {
         return Frame::Lost(header);
@@ -128,7 +128,7 @@ fn foreign(header: Header, input: &[u8], tail: Tail) -> Frame {
     if is_confirmed { Frame::Record(header, header.len) } else { Frame::Lost(header) }
 }
 
-/// The body's true length, `None` if more input is needed to tell.
+/// The body's true length; `None` if more input is needed to decide.
 ///
 /// Collectors of 1999 and 2000 wrote several TABLE_DUMP entries into a record and left its first four
 /// bytes (view and sequence) out of the length. It is taken as four longer if the entries then end
@@ -155,12 +155,12 @@ fn body_len(header: &Header, body: &[u8], tail: Tail) -> Option<usize> {
     Some(if is_longer { longer } else { header.len })
 }
 
-/// What [`resync`] found.
+/// The result of [`resync`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resync {
     /// A record begins after this many bytes.
     Found(usize),
-    /// There is none in this many bytes; beyond them, more input is needed to tell.
+    /// There is none in this many bytes; beyond them, more input is needed to decide.
     Need(usize),
     /// There is none up to the end of the input.
     Nothing,
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(next(&bytes[..11], Tail::More), Frame::Need);
         assert_eq!(next(&bytes[..11], Tail::Cut), Frame::Cut(None));
         assert!(matches!(next(&record(NOW, 14458, 31256, &[]), Tail::More), Frame::Lost(_)));
-        // Of an unregistered type: by what follows.
+        // An unregistered type needs the next header as confirmation.
         let foreign = record(NOW, 99, 1, &bytes);
         let header = Header { time: NOW, kind: 99, subtype: 1, len: 42 };
         assert_eq!(next(&foreign, Tail::End), Frame::Record(header, 42));

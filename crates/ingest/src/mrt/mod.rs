@@ -14,8 +14,8 @@
 //! bgpdump. Of a RIB record, only the malformed routes are lost. Path identifiers are also recognised in records that
 //! are not of an ADD-PATH subtype (BIRD wrote such records).
 //!
-//! This reader does not parse all of BGP: it keeps only what a routing table needs, borrows everything from the input
-//! and allocates nothing for a record.
+//! This reader does not parse all of BGP: it keeps only the data that a routing table needs, borrows everything from
+//! the input and allocates nothing for a record.
 //!
 //! ```
 //! use fibula_ingest::{Collected, Decoder, Tail, bgp::BgpOptions, mrt::MrtDecoder};
@@ -91,7 +91,7 @@ impl MrtDecoder {
         }
     }
 
-    /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
+    /// Decodes or skips the record at the beginning of `rest`. Returns its length, 0 if more input is needed.
     fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, StopReason> {
         if self.lost.is_some() {
             return self.search(rest, tail, sink);

@@ -36,7 +36,7 @@ impl Peers {
         number
     }
 
-    /// The peer that speaks in a message.
+    /// The sender of a message.
     pub(super) fn speaker(&mut self, address: IpAddr, asn: u32, sink: &mut dyn Sink) -> u32 {
         self.number(PeerInfo::new(Some(address), asn, None), sink)
     }

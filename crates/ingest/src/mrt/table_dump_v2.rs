@@ -14,13 +14,13 @@ use crate::bgp::{
 
 const PEER_INDEX_TABLE: u16 = 1;
 
-/// What a subtype holds.
+/// The content of a subtype.
 enum Rib {
     Unicast(Afi),
     Generic,
 }
 
-/// The routes of a subtype and whether they have path identifiers; `None` for what is not kept.
+/// The routes of a subtype and whether they have path identifiers; `None` for routes that are not kept.
 fn rib(subtype: u16) -> Option<(Rib, bool)> {
     match subtype {
         2 => Some((Rib::Unicast(Afi::V4), false)),

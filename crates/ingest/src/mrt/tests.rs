@@ -84,7 +84,7 @@ fn decode(bytes: &[u8]) -> Collected {
     decode_in_pieces(bytes, &[], Tail::End)
 }
 
-/// Decodes in pieces cut at `cuts`, as `read` does: what was not consumed is offered again.
+/// Decodes in pieces cut at `cuts`, as `read` does: the rest that was not consumed is passed again.
 fn decode_in_pieces(bytes: &[u8], cuts: &[usize], tail: Tail) -> Collected {
     let mut sink = Collected::default();
     let mut decoder = MrtDecoder::new(BgpOptions { as_path: true, communities: true });
@@ -98,7 +98,7 @@ fn decode_in_pieces(bytes: &[u8], cuts: &[usize], tail: Tail) -> Collected {
     sink
 }
 
-/// What a sound input gives.
+/// The result for a sound input.
 fn lines(bytes: &[u8]) -> Vec<String> {
     let sink = decode(bytes);
     assert_eq!(sink.damage, []);
@@ -113,7 +113,7 @@ fn messages_of_both_widths() {
     let bytes = [
         bgp4mp(1, AsWidth::Two, &update_body(&[8, 10], &[old, as4].concat(), &[16, 172, 16])),
         bgp4mp(4, AsWidth::Four, &update_body(&[], &new, &[24, 198, 51, 100, 0])),
-        // KEEPALIVE, and what the collector itself sent.
+        // KEEPALIVE, and messages of the collector itself.
         record(16, 4, &[envelope(AsWidth::Four), message(4, &[])].concat()),
         record(16, 7, &[envelope(AsWidth::Four), message(2, &[])].concat()),
     ]
@@ -258,7 +258,7 @@ fn damage_stays_within_its_record() {
     for (bad, what) in cases {
         let mut sink = decode(&[&good[..], &bad, &good].concat());
         if what.starts_with("AS path") {
-            // RFC 7606: what the peer said before holds no longer.
+            // RFC 7606: the peer's earlier route is no longer valid.
             assert_eq!(sink.lines.remove(1), "- 0 10.0.0.0/8");
         }
         assert_eq!(sink.lines, ["+ 0 10.0.0.0/8 192.0.2.9 65536"; 2], "{what}");

@@ -7,7 +7,7 @@ use crate::{Decoder, Sink, SourceInfo, StopReason, Tail};
 
 /// The longest message that is believed; attributes end at 64 KiB, and few are that long.
 const LONGEST: usize = 1 << 20;
-/// What `ip route save` writes before the messages.
+/// The number that `ip route save` writes before the messages.
 const SAVED: u32 = 0x4531_1224;
 
 /// Decodes rtnetlink; see the [module](super). The input is a sequence of messages: the datagrams of a socket in
@@ -39,7 +39,7 @@ pub struct NetlinkDecoder {
     /// The request whose answer ends everything.
     last: Option<u32>,
     notices: Notices,
-    /// Since the last time that everything was said.
+    /// Whether a dump was interrupted since the last complete one.
     is_interrupted: bool,
     begun: bool,
     position: RecordPosition,
@@ -121,7 +121,7 @@ impl NetlinkDecoder {
         Notices { unsure, ..std::mem::take(&mut self.notices) }
     }
 
-    /// Decodes or skips what is at the front of `rest`; returns its length, 0 if more is needed.
+    /// Decodes or skips the message at the beginning of `rest`. Returns its length, 0 if more input is needed.
     fn step(&mut self, rest: &[u8], tail: Tail, sink: &mut dyn Sink) -> Result<usize, StopReason> {
         if self.position.lost.is_some() {
             return self.search(rest, tail, sink);

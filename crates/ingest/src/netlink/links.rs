@@ -84,7 +84,7 @@ pub enum NeighbourState {
     Incomplete,
     /// The neighbour answered recently.
     Reachable,
-    /// The neighbour answered some time ago, and was not asked since.
+    /// The neighbour answered some time ago, and was not probed since.
     Stale,
     /// A request will be sent soon.
     Delay,
@@ -104,7 +104,7 @@ impl NeighbourState {
         !matches!(self, Self::None | Self::Incomplete | Self::Failed)
     }
 
-    /// The state of these bits; of several the one that says least.
+    /// The state of these bits; if several are set, the least certain one.
     fn of(bits: u16) -> Self {
         const STATES: [(u16, NeighbourState); 8] = [
             (0x20, NeighbourState::Failed),
@@ -213,7 +213,7 @@ fn interface(mut body: Part<'_>) -> Result<Option<Interface>, DecodeFault> {
     let index = u32::from_ne_bytes(body.array("the link's index")?);
     let flags = u32::from_ne_bytes(body.array("the link's flags")?);
     body.array::<4>("the link's flags that changed")?;
-    // A bridge speaks of its ports in messages of its own family.
+    // A bridge reports its ports in messages of its own family.
     if family != 0 || index == 0 {
         return Ok(None);
     }

@@ -27,7 +27,7 @@
 //!   byte order of its own machine.
 //!
 //! # Missing notifications
-//! The kernel does not report every change, so [`NetlinkDecoder::take_notices`] tells when another dump is needed. A
+//! The kernel does not report every change, so [`NetlinkDecoder::take_notices`] reports when another dump is needed. A
 //! dump may have been interrupted by a change ([`Notices::interrupted`]). When an interface goes up or down or an
 //! address is removed, the kernel changes IPv4 routes and next-hop objects without notifications ([`Notices::links`],
 //! [`Notices::addresses`]). When one of several routes with the same prefix and metric changes, another of them may

@@ -37,7 +37,7 @@ pub(super) struct Member {
     pub(super) weight: u32,
 }
 
-/// Reads the body of a message: the object's number and what it stands for.
+/// Reads the body of a message: the object's number and its content.
 pub(super) fn read(mut body: Part<'_>) -> Result<(u32, Content), DecodeFault> {
     let start = body;
     body.array::<4>("the next hop's header")?;

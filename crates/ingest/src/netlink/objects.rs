@@ -15,7 +15,7 @@ pub(super) struct Objects {
     all: Vec<Object>,
     free: Vec<u32>,
     users: Users,
-    /// Those that stand for something else than their routes were announced with.
+    /// The objects that have changed since their routes were announced.
     changed: BTreeSet<u32>,
 }
 
@@ -24,7 +24,7 @@ struct Object {
     id: u32,
     /// `None` for a number that routes or groups name and that was not announced.
     content: Option<Content>,
-    /// What its routes are announced with; see [`Objects::next_hops`].
+    /// The next hops that its routes are announced with; see [`Objects::next_hops`].
     next_hops: NextHops,
     /// Routes that use it.
     users: usize,
@@ -33,7 +33,7 @@ struct Object {
 }
 
 impl Objects {
-    /// An object comes, or another stands for this number.
+    /// Adds an object, or replaces the one with this number.
     pub(super) fn set(&mut self, id: u32, content: Content) -> Result<(), &'static str> {
         let place = self.place(id)?;
         self.leave_groups(place);
@@ -48,7 +48,7 @@ impl Objects {
         Ok(())
     }
 
-    /// An object goes, and with it the routes that use it: gives these.
+    /// Removes an object and the routes that use it. Returns these routes.
     pub(super) fn remove(&mut self, id: u32) -> Option<Vec<Key>> {
         let place = *self.places.get(&id)?;
         let object = &mut self.all[place as usize];
@@ -93,7 +93,7 @@ impl Objects {
         }
     }
 
-    /// Gives the routes whose next hops changed since the last call, each with what it has now.
+    /// Calls `each` for the routes whose next hops changed since the last call, with the current next hops.
     pub(super) fn settle(&mut self, mut each: impl FnMut(Key, &NextHops)) {
         if self.changed.is_empty() {
             return;
@@ -167,7 +167,7 @@ impl Objects {
         }
     }
 
-    /// Works out what an object and the groups that it is in stand for.
+    /// Computes the next hops of an object and of the groups that contain it.
     fn resolve(&mut self, place: u32) {
         let groups = self.all[place as usize].groups.clone();
         for place in std::iter::once(place).chain(groups) {
@@ -182,8 +182,8 @@ impl Objects {
         }
     }
 
-    /// The next hops that an object stands for, sorted; without any and unicast if it stands for nothing.
-    /// A group has those of its members that are next hops themselves: groups do not nest.
+    /// The next hops of an object, sorted; none, of the type unicast, if it has no content. A group has those of its
+    /// members that are next hops themselves: groups do not nest.
     fn next_hops(&self, place: u32) -> NextHops {
         let mut found = NextHops::default();
         let mut add = |content: Option<&Content>, weight| match content {

@@ -57,7 +57,7 @@ pub(super) enum RouteType {
     Other,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Parsed {
     Route(Route),
@@ -132,7 +132,7 @@ struct Attributes<'a> {
     next_hop: Option<u32>,
 }
 
-/// The next hop that a message has in attributes of its own.
+/// The next hop in a message's own attributes.
 #[derive(Default)]
 pub(super) struct Single {
     pub(super) gateway: Option<IpAddr>,

@@ -14,17 +14,17 @@ use super::wire::{HEADER, Header, Part, flag, kind};
 use crate::Sink;
 use crate::bgp::DecodeFault;
 
-/// How the writer means its messages.
+/// The writer of messages, which determines their meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Writer {
-    /// A daemon that has one route for a prefix of a table. Its metric says nothing about another one.
+    /// A daemon that has one route for a prefix of a table. A route with another metric replaces it.
     #[default]
     Daemon,
     /// A kernel, which has several of different metrics.
     Kernel,
 }
 
-/// The state of a forwarding table's decoder: next-hop objects, and what is held back.
+/// The state of a forwarding table's decoder: next-hop objects, and withdrawals that are held back.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     writer: Writer,
@@ -44,9 +44,9 @@ pub(crate) struct Table {
     hiding: HashSet<Key>,
     /// A message cannot be understood without another dump.
     is_unsure: bool,
-    /// Until everything was dumped.
+    /// Whether a dump is in progress.
     is_dumping: bool,
-    /// What notifications spoke of meanwhile: routes and objects.
+    /// The routes and objects in notifications during the dump.
     notified: HashSet<Key>,
     notified_objects: HashSet<u32>,
 }
@@ -110,7 +110,7 @@ impl Table {
                 let is_part = header.kind == kind::DELROUTE
                     && matches!(route.prefix, AnyPrefix::V6(_))
                     && self.scratch.hops.len() == 1;
-                // A part of a set that was not dumped yet leaves the rest to be dumped.
+                // If a part of a set that was not dumped yet is deleted, the dump contains the rest.
                 if self.is_dumping && !is_part && is_older(&mut self.notified, key, header) {
                     return Ok(());
                 }
@@ -129,13 +129,13 @@ impl Table {
         self.held.is_some() || self.objects.is_unsettled()
     }
 
-    /// Gives what was held back.
+    /// Passes on the changes that were held back.
     pub(crate) fn flush(&mut self, sink: &mut dyn Sink) {
         self.settle(sink);
         self.release(sink);
     }
 
-    /// Whether a message came that only another dump can explain; asked once.
+    /// Whether a message needs another dump to be understood. Resets this state.
     pub(crate) fn take_unsure(&mut self) -> bool {
         mem::take(&mut self.is_unsure)
     }
@@ -238,8 +238,7 @@ impl Table {
         }
         let is_forwarded = matches!(next_hops.kind, RouteKind::Unicast | RouteKind::Local);
         if let Some(id) = route.next_hop {
-            // Kernels write what an object stands for beside its number: its next hops, or that it is a
-            // blackhole.
+            // Kernels write the content of an object beside its number: its next hops, or that it is a blackhole.
             let is_known = self.objects.has(id);
             if is_known || (is_forwarded && next_hops.hops.is_empty()) {
                 self.sets.remove(&key);
@@ -293,7 +292,7 @@ impl Table {
     }
 }
 
-/// Whether a message of a dump is older than what a notification said, of which this takes note.
+/// Whether a message of a dump is older than a notification. Stores the keys of notifications.
 fn is_older<K: Eq + Hash>(notified: &mut HashSet<K>, key: K, header: Header) -> bool {
     if header.flags & flag::MULTI == 0 {
         notified.insert(key);

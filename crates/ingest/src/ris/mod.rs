@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `UPDATE` | withdrawals, then announcements |
 //! | `RIS_PEER_STATE` | a [`PeerState`](crate::PeerState); a peer that is not `connected` takes its routes along |
-//! | `OPEN`, `KEEPALIVE`, `NOTIFICATION` | ignored; a lost session is told by `RIS_PEER_STATE` |
+//! | `OPEN`, `KEEPALIVE`, `NOTIFICATION` | ignored; `RIS_PEER_STATE` reports a lost session |
 //!
 //! Errors of the service are [remarks](Sink::remark); its other messages are ignored. Address, AS and collector
 //! together identify a peer: [`PeerInfo::view`] is the collector, `rrc21`. The service sends changes without tables,

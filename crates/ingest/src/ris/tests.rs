@@ -155,7 +155,7 @@ proptest! {
         };
         let mut cuts = cuts;
         cuts.sort_unstable();
-        // What was not consumed is given again.
+        // The rest that was not consumed is passed again.
         prop_assert_eq!(run(&cuts), run(&[]));
     }
 

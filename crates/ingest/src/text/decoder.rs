@@ -23,7 +23,7 @@ pub struct TextDecoder {
     offset: u64,
 }
 
-/// What is known once the head was looked at.
+/// The state after the head was analysed.
 struct Running {
     layout: Layout,
     rows: Rows,

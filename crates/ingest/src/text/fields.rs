@@ -3,10 +3,10 @@
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use memchr::{memchr, memchr2};
 
-/// What separates the fields of a line.
+/// The separator of the fields of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delimiter {
-    /// Runs of spaces and tabs. The last field that is wanted takes the rest of the line.
+    /// Runs of spaces and tabs. The last requested field takes the rest of the line.
     Blank,
     /// Every occurrence of this byte; spaces around fields are trimmed.
     Byte(u8),
@@ -84,7 +84,7 @@ pub(crate) struct Quoted {
     ends: Vec<usize>,
 }
 
-/// What [`Quoted::read`] found.
+/// The result of [`Quoted::read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quote {
     /// A record of this many bytes, newline included.

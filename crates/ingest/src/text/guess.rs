@@ -42,7 +42,7 @@ pub(crate) struct Guess<'a> {
     pub(crate) format: Format,
 }
 
-/// A key, and what has to be said of it because the columns could be read in another way.
+/// A key, and the note about it if the columns could be read in another way.
 #[derive(Clone, Copy)]
 pub(crate) struct Guessed {
     pub(crate) key: KeyAt,
@@ -55,11 +55,11 @@ impl From<KeyAt> for Guessed {
     }
 }
 
-/// What a column of addresses and the next column are as networks with netmasks or lengths, in rows.
+/// The numbers of rows in which a column of addresses and the next column can be networks with netmasks or lengths.
 #[derive(Default)]
 struct Networks {
     rows: usize,
-    /// Rows that are right, with a length that says something: neither 0 nor that of an address.
+    /// Valid rows with a significant length: neither 0 nor that of an address.
     blocks: usize,
     /// Rows that would be damaged.
     wrong: usize,
@@ -112,8 +112,8 @@ impl Guess<'_> {
         self.mostly(|row| row.get(at).is_some_and(|f| test(f)))
     }
 
-    /// Whether a column holds netmasks. They are seen by themselves, whatever stands beside them: as ranges they
-    /// would reach from 10.0.0.0 to 255.0.0.0.
+    /// Whether a column holds netmasks. They are recognised without the other columns: as ranges they would reach from
+    /// 10.0.0.0 to 255.0.0.0.
     fn has_masks(&self, at: usize) -> bool {
         // The last address ends ranges, too.
         let is_mask = |field: &Vec<u8>| {
@@ -123,8 +123,8 @@ impl Guess<'_> {
         masks > 0 && masks * 2 >= self.rows.len()
     }
 
-    /// Lengths are numbers like others, so the addresses beside them have to agree: few addresses end in as many
-    /// zeros as a number beside them asks for.
+    /// Lengths look like other numbers, so the addresses must match them: few addresses happen to end in as many zero
+    /// bits as a number next to them requires.
     fn networks(&self, addr: usize, len: usize) -> Networks {
         let mut found = Networks::default();
         for row in self.rows {
@@ -230,7 +230,7 @@ impl Guess<'_> {
         }
     }
 
-    /// What a column of addresses is with the next one.
+    /// The meaning of a column of addresses with the next one.
     fn of_addresses(&self, at: usize) -> Guessed {
         let networks = self.networks(at, at + 1);
         let key = KeyAt::Net { addr: at, len: at + 1 };
@@ -263,7 +263,7 @@ impl Guess<'_> {
         self.named || self.first.is_some_and(|row| is_header(row, key, false, self.format))
     }
 
-    /// The caller says that there are ranges: where?
+    /// Finds the columns of ranges, which the caller has requested.
     fn ranges(&self) -> KeyAt {
         let pairs = 0..self.widest.saturating_sub(1).min(MAX_FIELDS);
         for decimal in [false, true] {
@@ -293,7 +293,8 @@ fn range_of(prefix: AnyPrefix) -> Key {
     }
 }
 
-/// Whether the length says something: addresses have values of 32, too.
+/// Whether the prefix is neither a single address nor the whole space. Only such lengths are significant: a column with
+/// other values may have 32, too.
 fn is_block(network: AnyPrefix) -> bool {
     match network {
         AnyPrefix::V4(prefix) => !matches!(prefix.len(), 0 | 32),

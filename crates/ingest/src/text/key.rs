@@ -7,7 +7,7 @@ use fibula_simd::{parse_v4, parse_v6};
 
 use crate::HostBits;
 
-/// What the key of a line covers.
+/// The addresses of a line's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Prefix(AnyPrefix),
@@ -89,7 +89,7 @@ fn parse_len(text: &[u8]) -> Option<u8> {
     }
 }
 
-/// The length that an IPv4 netmask stands for.
+/// The length of an IPv4 netmask.
 pub(crate) fn parse_mask(text: &[u8]) -> Option<u8> {
     let mask = parse_v4(text)?;
     (mask.leading_ones() == mask.count_ones()).then(|| mask.count_ones() as u8)

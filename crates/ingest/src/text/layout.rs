@@ -10,7 +10,7 @@ use super::overlap::{Earlier, Overlap, Overlaps};
 use super::rows::Rows;
 use crate::{ColumnDecl, HostBits, ScalarType, Sink};
 
-/// What a text looks like.
+/// The layout of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) delimiter: Delimiter,
@@ -21,7 +21,7 @@ pub(crate) struct Layout {
     /// Whether the first row is a header.
     pub(crate) header: bool,
     pub(crate) key: KeyAt,
-    /// What is said of the key, as it could be another one.
+    /// The note about the key, if it could be another one.
     pub(crate) note: Option<&'static str>,
     /// Whether there are ranges in the head: then they may overlap.
     pub(crate) ranges: bool,
@@ -58,20 +58,20 @@ impl KeyAt {
 pub(crate) struct Column {
     pub(crate) field: usize,
     pub(crate) decl: ColumnDecl,
-    /// What the texts are, if they all are or have to be.
+    /// The type of the texts, if all have it or must have it.
     pub(crate) scalar: Option<ScalarType>,
-    /// Whether the user said the kind.
+    /// Whether the user set the kind.
     pub(crate) is_declared: bool,
 }
 
-/// What changes from row to row.
+/// The state that changes from row to row.
 #[derive(Default)]
 pub(crate) struct State {
     /// The header has not passed by yet.
     pub(crate) header: bool,
     /// The line.
     pub(crate) record: u64,
-    /// What the rows so far announced.
+    /// The announcements of the rows so far.
     pub(crate) earlier: Earlier,
 }
 
@@ -136,7 +136,7 @@ impl Layout {
     }
 }
 
-/// Announces the prefixes of a record, or what its range wins of its addresses once there are ranges.
+/// Announces the prefixes of a record or, if there are ranges, the addresses of which its range is the narrowest.
 ///
 /// # Errors
 /// If the range overlaps more than is credible; nothing is announced then.
@@ -166,7 +166,7 @@ pub(crate) fn emit_key(
     }
 }
 
-/// Announces what a prefix or a range wins of its addresses.
+/// Announces the addresses of which a prefix or a range is the narrowest.
 fn add(
     key: Key,
     record: u64,
@@ -199,7 +199,7 @@ fn add(
     }
 }
 
-/// The key as tables are asked for it: IPv4-mapped addresses are IPv4 (see [`mapped_v4`]).
+/// The key in the form for lookups: IPv4-mapped addresses are IPv4 (see [`mapped_v4`]).
 #[inline]
 fn unmapped(key: Key, sink: &mut dyn Sink) -> Key {
     let unmapped = match key {
@@ -244,8 +244,8 @@ pub(crate) fn has_leading_zeros(text: &[u8]) -> bool {
 }
 
 impl Column {
-    /// Whether the text may be a value of the column. What a kind that was found would lose is refused, and what
-    /// the kind that was told does not have.
+    /// Whether the text may be a value of the column. A value is refused if a detected kind would lose it, or if it is
+    /// not of the kind that the user set.
     fn fits(&self, text: &[u8]) -> bool {
         if !self.is_declared {
             return self.decl.kind != ColumnKind::Int || !has_leading_zeros(text);

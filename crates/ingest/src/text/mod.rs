@@ -1,12 +1,11 @@
 //! Text: lists of prefixes, CSV, TSV, address ranges.
 //!
-//! Each line has a prefix, a single address, a network with its netmask or length in a column of its own
+//! Each line has a prefix, a single address, a network with its netmask or length in a separate column
 //! (`10.0.0.0,255.0.0.0`; `10.0.0.0,8`), or a range `start,end`, which is split into the smallest number of prefixes.
 //! IPv4 and IPv6 may be mixed. Blank lines and lines that begin with `#`, `;` or `//` are comments; but where `;` is
-//! the delimiter and the first column has no addresses, a line that begins with it is a row. A byte order mark and
-//! CR LF are accepted, and CSV fields may be quoted. Settings that are not in [`TextOptions`] are detected from
-//! the first mebibyte: the delimiter, whether there is a header, the address columns, and the kind of every value
-//! column.
+//! the delimiter and the first column has no addresses, a line that begins with it is a row. A byte order mark and CR
+//! LF are accepted, and CSV fields may be quoted. Settings that are not in [`TextOptions`] are detected from the first
+//! mebibyte: the delimiter, whether there is a header, the address columns, and the kind of every value column.
 //!
 //! # Ranges and prefixes that overlap
 //! An address belongs to the longest prefix that contains it, and to the narrowest range; among equally narrow

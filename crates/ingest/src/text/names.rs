@@ -83,7 +83,7 @@ pub(crate) const LENGTH_NAMES: &[&str] = &[
     "length",
     "len",
     "bits",
-    // These hold networks more often, but may stand beside a column of addresses.
+    // These hold networks more often, but may occur next to a column of addresses.
     "cidr",
     "prefix",
 ];

@@ -22,7 +22,7 @@ use crate::{ColumnKind, HostBits, ScalarType};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextOptions {
-    /// The byte between fields; a space stands for any white space. `None`: detected.
+    /// The byte between fields; a space means any white space. `None`: detected.
     pub delimiter: Option<u8>,
     /// Whether the first line has the column names.
     pub header: HeaderLine,

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use fibula_core::{Addr, AnyPrefix, Prefix};
 
-/// What was announced of a file, as far as later ranges need it.
+/// The announcements of a file, as far as later ranges need them.
 #[derive(Default)]
 pub(crate) struct Earlier {
     /// Prefixes before the first range.
@@ -45,7 +45,7 @@ impl Earlier {
         Self { ranges: Some(Box::default()), ..Self::default() }
     }
 
-    /// Keeps a prefix if no range came before; says whether it did.
+    /// Keeps a prefix if no range came before. Returns whether it did.
     #[inline]
     pub(crate) fn keep(&mut self, prefix: AnyPrefix) -> bool {
         if self.ranges.is_some() {
@@ -72,11 +72,11 @@ impl Earlier {
 /// A first and a last address.
 type Span<A> = (A, A);
 
-/// What was announced of one family.
+/// The announcements of one family.
 pub(crate) struct Ranges<A> {
     /// Ranges that came behind all before them: disjoint and sorted.
     ordered: Vec<Span<A>>,
-    /// The other pieces and the ranges that they are of, by the logarithm of their size.
+    /// The other pieces and their ranges, by the logarithm of their size.
     others: Vec<BTreeMap<Span<A>, Span<A>>>,
     /// The last address of all.
     end: Option<A>,
@@ -86,7 +86,7 @@ pub(crate) struct Ranges<A> {
     spent: u64,
 }
 
-/// What a range overlaps.
+/// The pieces that a range overlaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overlap {
     /// Nothing, or only ranges that it lies in or that lie in it.
@@ -171,7 +171,7 @@ impl<A: Addr> Ranges<A> {
         if is_partial { Overlap::Partial } else { Overlap::Nested }
     }
 
-    /// The pieces that have an address of the range, with the ranges that they are of.
+    /// The pieces that have an address of the range, with the ranges that they belong to.
     fn met(&self, (first, last): Span<A>) -> Vec<(Span<A>, Span<A>)> {
         let start = self.ordered.partition_point(|piece| piece.1 < first);
         let ordered = self.ordered[start..].iter().take_while(|piece| piece.0 <= last);
@@ -206,7 +206,7 @@ fn holds<A: Addr>(outer: Span<A>, inner: Span<A>) -> bool {
     outer.0 <= inner.0 && inner.1 <= outer.1
 }
 
-/// What is left of a range without these.
+/// The parts of a range without these.
 fn without<A: Addr>(range: Span<A>, mut holes: Vec<Span<A>>) -> Vec<Span<A>> {
     holes.sort_unstable();
     let mut left = Vec::new();
@@ -236,7 +236,7 @@ mod any_isa {
 
     use super::*;
 
-    /// By longest-prefix match over what was announced, and by the rule itself.
+    /// By longest-prefix match over the announcements, and by the rule itself.
     fn answers(ranges: &[(u32, u32)], space: u32) -> [Vec<Option<usize>>; 2] {
         answers_after(&[], ranges, space)
     }

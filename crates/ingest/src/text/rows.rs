@@ -4,10 +4,10 @@ use memchr::{memchr, memrchr};
 
 use super::fields::{Delimiter, Quote, Quoted, is_comment, split};
 
-/// A line longer than this is damage: it bounds what must be buffered.
+/// A longer line is damage. This bounds the buffer.
 pub(crate) const MAX_LINE: usize = 64 << 10;
 
-/// What is at the front of the input. Lengths count bytes, the newline included.
+/// The result of reading the beginning of the input. Lengths count bytes, including the newline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Row {
     /// An incomplete line.
@@ -43,7 +43,7 @@ impl Rows {
         Self { semicolons, ..self }
     }
 
-    /// Reads the row at the front of `input`, which is not empty; `last` says that no more will come.
+    /// Reads the row at the beginning of `input`, which is not empty; `last` means that this is all input.
     pub(crate) fn next<'a>(
         &mut self,
         input: &'a [u8],
@@ -81,12 +81,12 @@ impl Rows {
                 Row::Quoted(len, 1 + newlines as u64)
             }
             Quote::Open if !last => Row::Need,
-            // What follows is most likely sound: only this line is given up.
+            // The next lines are most likely sound: only this line is dropped.
             Quote::Open | Quote::Unclosed => Row::Bad(line, "a quote is not closed"),
         }
     }
 
-    /// Calls `visit` with the fields of every readable row of `head`, until it says `false`.
+    /// Calls `visit` with the fields of every readable row of `head`, until it returns `false`.
     pub(crate) fn for_each(&mut self, head: &[u8], mut visit: impl FnMut(&[&[u8]]) -> bool) {
         let mut fields = Vec::new();
         let mut at = 0;

@@ -9,10 +9,10 @@ use super::rows::Rows;
 use crate::{ColumnDecl, ColumnKind, Format, HostBits, ScalarType};
 
 /// Rows from which delimiter, header, key and the number of fields are found. A row below with more fields more likely
-/// has a delimiter without quotes than a column of its own.
+/// has a delimiter without quotes than its own column.
 const SAMPLE: usize = 100;
 
-/// Finds the layout out; the error says which option does not fit.
+/// Detects the layout. The error names the option that does not fit.
 pub(crate) fn sniff(head: &[u8], format: Format, options: &TextOptions) -> Result<Layout, String> {
     let delimiter = delimiter(head, format, options);
     let layout = layout(head, delimiter, true, format, options);
@@ -81,7 +81,7 @@ fn sample(head: &[u8], delimiter: Delimiter, semicolons: bool) -> Vec<Row> {
     rows
 }
 
-/// The delimiter at which most rows have an address in a field of its own.
+/// The delimiter at which most rows have a field that is an address.
 fn delimiter(head: &[u8], format: Format, options: &TextOptions) -> Delimiter {
     match options.delimiter {
         Some(b' ') => return Delimiter::Blank,
@@ -138,8 +138,8 @@ fn width(rows: &[Row], key: KeyAt, delimiter: Delimiter, widest: usize) -> usize
     let (KeyAt::One(last) | KeyAt::Two { end: last, .. } | KeyAt::Net { len: last, .. }) = key;
     match delimiter {
         Delimiter::Byte(_) => widest.max(last + 1),
-        // Blanks are also within free text: what comes after the fields that all rows have belongs to
-        // the last. A row that is only a key says nothing about that.
+        // Blanks also occur within free text: the rest after the fields that all rows have belongs to the last one.
+        // Rows with only a key are not counted for this.
         Delimiter::Blank => {
             let full = rows.iter().map(Vec::len).filter(|&len| len > last + 1);
             full.min().unwrap_or(last + 1)
@@ -147,8 +147,8 @@ fn width(rows: &[Row], key: KeyAt, delimiter: Delimiter, widest: usize) -> usize
     }
 }
 
-/// How many fields a row has if its columns are named: names say where free text begins, and which columns only
-/// rows have that come later.
+/// How many fields a row has if its columns are named: names show where free text begins, and which columns only rows
+/// have that come later.
 fn named_fields(
     head: &[u8],
     mut rows: Rows,
@@ -210,8 +210,8 @@ fn pick(all: &[Column], name: &str) -> Option<Column> {
     by_name.or_else(|| all.iter().find(|column| Some(column.field) == number)).cloned()
 }
 
-/// Sets what all rows of the head say: each column's kind, as told, else integers if all values are; and
-/// whether there are ranges.
+/// Sets the properties that all rows of the head share: each column's kind, as the user set it, else integers if all
+/// values are; and whether there are ranges.
 fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
     let mut rows = layout.rows();
     let Layout { header, key, ranges, columns, .. } = layout;
@@ -247,7 +247,7 @@ fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
     }
 }
 
-/// What the values of a column were.
+/// The types of a column's values.
 #[derive(Clone)]
 struct Seen {
     any: bool,

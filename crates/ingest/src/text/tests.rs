@@ -321,7 +321,7 @@ fn long_lines_are_passed_over() {
     assert_eq!(places, [(2, 13), (4, 200_027)]);
 }
 
-/// Decodes in pieces cut at `cuts`, as `read` does: what was not consumed is offered again.
+/// Decodes in pieces cut at `cuts`, as `read` does: the rest that was not consumed is passed again.
 fn decode_in_pieces(bytes: &[u8], cuts: &[usize]) -> Collected {
     let mut sink = Collected::default();
     let mut decoder = TextDecoder::default();
@@ -360,7 +360,7 @@ proptest! {
 }
 
 proptest! {
-    // Each case is larger than the head from which the layout is told.
+    // Each case is larger than the head from which the layout is detected.
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]

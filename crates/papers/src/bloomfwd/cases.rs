@@ -1,4 +1,4 @@
-//! Subjects, what they are asked, and how they are timed.
+//! Subjects, their workloads, and measurements of them.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::out::{Cell, Failure, note, read};
 
 /// An engine over a table.
 pub struct Subject<A: Addr> {
-    /// What tells it from the others.
+    /// The columns that distinguish it from the others.
     pub cells: Vec<Cell>,
     prefixes: usize,
     /// `None` if the engine refused the table.
@@ -27,13 +27,13 @@ pub struct Workload<A> {
     expected: Vec<Vec<Hop>>,
 }
 
-/// A subject that is asked, and what is measured of it: a number for each run, none if it was refused.
+/// A subject with its workload and results: a number for each run, none if it was refused.
 pub struct Case<'a, A: Addr> {
     pub cells: Vec<Cell>,
     pub subject: &'a Subject<A>,
     pub workload: &'a Workload<A>,
     mlps: Vec<f64>,
-    /// What it answered wrongly.
+    /// A wrong answer, if there was one.
     wrong: Option<String>,
 }
 
@@ -158,7 +158,7 @@ mod tests {
     use crate::Args;
     use crate::out::Csv;
 
-    /// Engines that answer wrongly, when checked or when timed, are left out; what is written is the rest's.
+    /// Engines that answer wrongly, when checked or when timed, are left out of the results.
     #[test]
     fn a_wrong_engine_is_left_out() {
         const KEYS: usize = 300;

@@ -62,7 +62,7 @@ struct Args {
     /// Address family (default: the paper's)
     #[arg(long, short, value_name = "v4|v6", value_parser = parse_family)]
     family: Option<Family>,
-    /// Figure 4: files of real addresses, one at the head of each line, in the order they are asked in
+    /// Figure 4: files of real addresses, one at the beginning of each line, in the order of the lookups
     #[arg(long, value_delimiter = ',', value_name = "FILE,...")]
     addresses: Vec<PathBuf>,
     /// Figure 2: numbers of threads (default: 1, 2, 4 and so on, up to the cores)
@@ -122,7 +122,7 @@ const RATES: [f64; 5] = [0.01, 0.1, 0.3, 0.6, 0.9];
 const MATCHING: [u8; 6] = [0, 20, 40, 60, 80, 100];
 /// Figure 5 measures one part of so many.
 const PARTS: [usize; 5] = [16, 8, 4, 2, 1];
-/// What the paper compares, and our form of MIHT.
+/// The engines that the paper compares, and our form of MIHT.
 const RIVALS: [&str; 3] = ["bloomfwd", "miht", "miht-batch"];
 
 /// The paper's tables of IPv4, with their prefixes, and those of groups 1 and 2 after expansion
@@ -150,7 +150,7 @@ impl Args {
         self.family.unwrap_or(papers)
     }
 
-    /// The tables that were asked for, or such as the paper has.
+    /// The requested tables, or tables like the paper's.
     fn tables(&self) -> Vec<String> {
         if !self.table.is_empty() {
             return self.table.clone();
@@ -223,7 +223,7 @@ fn run(args: &Args) -> Result<bool, Failure> {
     Ok(experiment.is_wrong)
 }
 
-/// Table 5, and beside it the filter that has the rate, which above one half is larger.
+/// Table 5, and the filter that has the rate, which is larger above one half.
 fn filters(csv: &mut Csv) -> Result<(), Failure> {
     for (name, _, groups) in PAPER_V4 {
         for (group, keys) in ["G1", "G2"].into_iter().zip(groups) {

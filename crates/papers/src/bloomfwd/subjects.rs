@@ -52,7 +52,7 @@ pub fn hashes<A: Addr + Address>(routes: &Routes<A>) -> Result<Vec<Subject<A>>, 
     Ok(subjects)
 }
 
-/// The subjects of figures 7 and 8, with what the paper's table 4 says of them, and the rivals.
+/// The subjects of figures 7 and 8, with their values in the paper's table 4, and the rivals.
 pub fn levels<A: Addr + Address>(
     routes: &Routes<A>,
     rivals: &[&str],

@@ -1,4 +1,4 @@
-//! The searches that the paper on AVX-512 in Open vSwitch compares, beside the product's.
+//! The searches that the paper on AVX-512 in Open vSwitch compares with the product's.
 //!
 //! A [`Cache`] is made for one [`Form`], because forms hash differently. Its megaflows are inserted once, and a
 //! [`Searcher`] finds those of a [`Batch`]. The form [`Form::Packed`] is the product's cache, batch and searcher,

@@ -78,7 +78,7 @@ impl Hasher for Crc {
 /// The halves of a mask in every lane.
 #[inline(always)]
 fn masks<S: Simd>(simd: S, mask: u64) -> [S::Lanes<u32>; 2] {
-    // One by one: what arrays have for it is not always inlined.
+    // One by one: `array::map` is not always inlined.
     [S::Lanes::splat(simd, mask as u32), S::Lanes::splat(simd, (mask >> 32) as u32)]
 }
 
@@ -163,7 +163,7 @@ pub(super) struct Ranked {
     pub(super) hits: u64,
 }
 
-/// The search of these forms, and what it counts.
+/// The search of these forms, and its counters.
 pub(super) struct Search<'a, H> {
     pub(super) tables: &'a [Table],
     pub(super) batch: &'a Rows,

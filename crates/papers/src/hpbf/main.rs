@@ -102,7 +102,7 @@ enum Figure {
 
 /// The paper's burst.
 const BURST: usize = 32;
-/// What is measured unless the options say otherwise.
+/// The default measurements.
 const TABLES: [u16; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 25, 30];
 const BATCHES: [u16; 2] = [32, 256];
 
@@ -162,7 +162,7 @@ impl Args {
         Ok(())
     }
 
-    /// Megaflows and packets, where the options do not say otherwise so many.
+    /// The set with so many masks, and with the options' numbers of megaflows and packets; these are the defaults.
     fn set(&self, masks: usize, rules: usize, packets: usize) -> Set {
         let rules = self.rules.map_or(rules, |rules| rules as usize);
         let packets = self.packets.map_or(packets, |packets| packets as usize);

@@ -8,8 +8,8 @@ use fibula_papers::forms::{Batch, Cache, Form, Searcher};
 use fibula_simd::Isa;
 use fibula_testkit::Rng;
 
-/// The input port, what IP is over it, and the protocol, as Open vSwitch's megaflows have them; prefixes of both
-/// addresses of 13 to 32 bits, others for each mask, and the destination port in every other mask.
+/// The input port, the fields that classify an IP packet, and the protocol, as Open vSwitch's megaflows have them;
+/// prefixes of both addresses of 13 to 32 bits, others for each mask, and the destination port in every other mask.
 pub fn mask(number: usize) -> Mask {
     let exact = [Field::InPort, Field::EthType, Field::IpVersion, Field::Fragment, Field::Protocol];
     let mut mask = exact.into_iter().fold(Mask::EMPTY, |mask, field| mask | Mask::exact(field));
@@ -43,7 +43,7 @@ fn frame(random: &mut Rng, tagged: bool) -> Bytes {
     frame
 }
 
-/// What arrives, and the megaflows that it belongs to.
+/// The packets, and the megaflows that they belong to.
 pub struct Set {
     pub frames: Vec<Bytes>,
     pub megaflows: Vec<Match>,

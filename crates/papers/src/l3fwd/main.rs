@@ -1,4 +1,4 @@
-//! The router beside DPDK's own tables, on the same virtual devices: packets a second on one core.
+//! The router compared with DPDK's own tables, on the same virtual devices: packets a second on one core.
 #![forbid(unsafe_code)]
 
 #[allow(dead_code, reason = "the program planb uses the rest")]
@@ -94,7 +94,7 @@ fn parse_family(text: &str) -> Result<Family, String> {
 
 /// Destinations that are compared with the oracle's answers.
 const SAMPLE: usize = 100_000;
-/// What runs before the time is taken, of that time.
+/// The warm-up before the measurement, as a part of the measured time.
 const WARM_UP: f64 = 0.2;
 const CASES: [&str; 7] = ["bare", "io", "fibula", "l3fwd-lpm", "l3fwd-fib", "lpm", "fib"];
 const FUSED: Form = Form(ThreadLayout::Fused { threads: 1 });
@@ -114,7 +114,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is between the devices.
+/// The forwarder between the devices.
 enum Case<'a, A: Addr> {
     /// fibula's pipeline.
     Ours(Subject<'a, A>),

@@ -21,7 +21,7 @@ pub const STRIDE: u32 = 2048 + 3 * 64;
 /// Packets of a device's capture. Each queue of net_pcap keeps all of them in slots of the pool.
 const CAPTURE: usize = 1 << 14;
 
-/// What the devices receive.
+/// The packets that the devices receive.
 pub enum Traffic {
     /// net_null: a callback writes each device's flows into its packets.
     Null([Flows; PORTS]),

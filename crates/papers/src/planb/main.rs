@@ -117,12 +117,12 @@ fn parse_family(text: &str) -> Result<Family, String> {
 
 /// The sizes of the paper's synthetic tables.
 const SIZES: [u32; 4] = [250_000, 500_000, 750_000, 1_000_000];
-/// What is measured unless the options say otherwise.
+/// The default measurements.
 const ENGINES_V4: [&str; 4] = ["runmap", "dxr18", "dir24-8", "radix"];
 const ENGINES_V6: [&str; 4] = ["planb", "wideleaf", "poptrie18", "radix"];
 /// The engine that is none.
 const NONE: &str = "none";
-/// What runs before the time is taken, of that time.
+/// The warm-up before the measurement, as a part of the measured time.
 const WARM_UP: f64 = 0.2;
 
 fn main() -> ExitCode {

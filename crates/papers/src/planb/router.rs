@@ -1,4 +1,4 @@
-//! The router that is measured: two memory ports, and what is between them.
+//! The router that is measured: two memory ports, and the forwarder between them.
 
 use std::array;
 use std::marker::PhantomData;
@@ -50,7 +50,7 @@ impl<'a> FamilyType for Sides<'a> {
 /// Tables without routes.
 pub struct Nothing(Oracle<u32>, Oracle<u128>);
 
-/// What is between the ports.
+/// The forwarder between the ports.
 pub enum Subject<'a, A: Addr> {
     /// MAC addresses are rewritten, and packets leave by the other port.
     Nothing,
@@ -66,7 +66,7 @@ impl<A: Addr> Clone for Subject<'_, A> {
 
 impl<A: Addr> Copy for Subject<'_, A> {}
 
-/// What a run gave.
+/// The result of a run.
 pub struct Measured {
     /// Million packets a second that left.
     pub mpps: f64,
@@ -82,7 +82,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What a router counted that sent at this rate.
+    /// The counts of a router that sent at this rate.
     pub fn of(end: &CounterValues, mpps: f64) -> Self {
         let received: u64 = end.ports.iter().map(|port| port.received.packets).sum();
         let lost: u64 = end.losses.iter().sum();
@@ -100,7 +100,7 @@ impl Measured {
     }
 }
 
-/// Packets for a table, and what its routes mean.
+/// Packets for a table, and the meaning of its routes.
 pub struct Bench<A: Addr> {
     oracle: Oracle<A>,
     keys: Vec<A>,
@@ -175,7 +175,7 @@ impl<A: Addr> Bench<A> {
         self.oracle.lookup(address).index().map(|hop| self.groups[hop as usize])
     }
 
-    /// Sends a sample through the router, and compares what leaves with what should.
+    /// Sends a sample through the router, and compares the sent packets with the expected ones.
     pub fn check(
         &self,
         subject: Subject<'_, A>,
@@ -216,7 +216,7 @@ impl<A: Addr> Bench<A> {
         })
     }
 
-    /// By which port a packet of a flow of a port leaves, and as what.
+    /// The egress port of a packet of a port's flow, and the packet as it leaves.
     fn answer(
         &self,
         subject: Subject<'_, A>,
@@ -387,7 +387,7 @@ impl<A: Addr> Views for Fixed<'_, A> {
     }
 }
 
-/// What every router does at least: each packet is touched, and sent by the other port.
+/// The minimum work of a router: it touches each packet, and sends it by the other port.
 struct Rewrite;
 
 impl Stage for Rewrite {

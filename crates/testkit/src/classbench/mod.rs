@@ -1,10 +1,10 @@
 //! Sets of filters as those of ClassBench (Taylor and Turner, INFOCOM 2005), packets for them, and their oracle.
 //!
 //! ClassBench describes a real set by its statistics and makes sets of any size from them. So does this module. The
-//! tables of ACL are those of ClassBench's published parameter file `acl1`; those of FW and IPC follow what the paper
-//! says about such sets, not its files (`seeds.rs`). They are shares of protocols, of pairs of port classes, of prefix
-//! lengths for each pair, and how often addresses branch at each bit. Duplicates are left out, as ClassBench's filters
-//! are distinct.
+//! tables of ACL are those of ClassBench's published parameter file `acl1`; those of FW and IPC follow the paper's
+//! description of such sets, not its files (`seeds.rs`). They are shares of protocols, of pairs of port classes, of
+//! prefix lengths for each pair, and how often addresses branch at each bit. Duplicates are left out, as ClassBench's
+//! filters are distinct.
 //!
 //! ```
 //! use fibula_testkit::classbench::{RuleSetKind, filters, first, probes};
@@ -29,7 +29,7 @@ use seeds::{Class, Seed};
 
 use crate::Rng;
 
-/// What a set of filters is for.
+/// The purpose of a set of filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RuleSetKind {
     /// Access control lists: pairs of hosts and subnets, exact destination ports.
@@ -107,7 +107,7 @@ pub fn first(filters: &[Filter], packet: &Packet) -> Option<usize> {
 pub fn filters(kind: RuleSetKind, count: usize, seed: u64) -> Vec<Filter> {
     let (statistics, mut rng) = (seeds::of(kind), Rng::new(seed));
     let (mut found, mut seen) = (Vec::with_capacity(count), HashSet::with_capacity(count));
-    // Likely filters come up again and again: what is still missing after so many tries is not there.
+    // Likely filters are drawn again and again; after so many tries there are no further ones.
     for _ in 0..count.saturating_mul(200) {
         if found.len() == count {
             break;

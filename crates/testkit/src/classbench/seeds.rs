@@ -1,9 +1,9 @@
 //! The statistics that sets are made of.
 //!
 //! Those of ACL are of the published parameter file `acl1` (733 filters), rounded to a thousandth. For FW and IPC no
-//! parameter file was at hand: their tables follow what the ClassBench paper says about them (wildcards in a third and
-//! more of a firewall's address fields, ranges `1024:65535` and arbitrary ones on both sides; IP chains with nearly all
-//! pairs of prefix lengths), not its decimals.
+//! parameter file was at hand: their tables follow the ClassBench paper's description (wildcards in a third and more of
+//! a firewall's address fields, ranges `1024:65535` and arbitrary ones on both sides; IP chains with nearly all pairs
+//! of prefix lengths), not its decimals.
 
 use super::RuleSetKind;
 

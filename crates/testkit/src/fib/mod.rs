@@ -1,9 +1,9 @@
 //! Tables of any size in the shape of the Internet's.
 //!
-//! [`FibSpec`] says what is wanted, [`FibSpec::generate`] makes it: the prefix lengths and the share
-//! of more-specifics at each length are those of a real table of the year (the counts are carried in
-//! the crate, no table is), the prefixes cluster and nest as real ones do, and hops are given by a
-//! [`HopModel`]. Equal specifications give equal tables on every machine.
+//! [`FibSpec`] describes a table, [`FibSpec::generate`] makes it: the prefix lengths and the share of more-specifics at
+//! each length are those of a real table of the year (the counts are carried in the crate, no table is), the prefixes
+//! cluster and nest as real ones do, and hops are given by a [`HopModel`]. Equal specifications give equal tables on
+//! every machine.
 //!
 //! Tables without a default route, as they are exchanged between networks.
 
@@ -19,7 +19,7 @@ mod plan;
 mod profile;
 mod space;
 
-/// What table to generate; the family is the type parameter of [`FibSpec::generate`].
+/// The description of a table; the family is the type parameter of [`FibSpec::generate`].
 ///
 /// ```
 /// use fibula_testkit::TableShape;

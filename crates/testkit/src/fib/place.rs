@@ -22,7 +22,7 @@ const SLOTS: usize = 64;
 
 type Counts = [u32; SLOTS];
 
-/// What a block shall hold, by slot (position of the length in the plan).
+/// The planned number of prefixes of a block, by slot (position of the length in the plan).
 struct Mix {
     roots: Counts,
     inner: Counts,
@@ -94,7 +94,7 @@ pub(super) fn place<A: Addr>(plan: &[Cell], blocks: &[Block<A>], seed: u64) -> V
         (rest.roots[slot], rest.inner[slot]) = (cell.roots, cell.inner);
     }
     let mut placer = Placer::new(plan, seed);
-    // The blocks in use are cut off one after the other; each gets its part of what is left.
+    // The blocks in use are cut off one after the other; each gets its share of the remaining prefixes.
     for (i, block) in blocks.iter().enumerate() {
         let (this, later) = (&blocks[i..=i], &blocks[i + 1..]);
         let weight = |blocks: &[Block<A>]| blocks.iter().map(|b| f64::from(b.weight)).sum::<f64>();
@@ -210,7 +210,7 @@ impl<A: Addr> Placer<A> {
         roots.iter().zip(&self.weights).map(|(count, weight)| f64::from(*count) * weight).sum()
     }
 
-    /// Divides what an open block shall hold between two sides with these numbers of places.
+    /// Divides the planned prefixes of an open block between two sides with these numbers of places.
     fn divide(
         &mut self,
         mix: &Mix,
@@ -284,7 +284,7 @@ impl<A: Addr> Placer<A> {
         for slot in from..self.lens.len() {
             let count = inner[slot];
             if count > 0 {
-                // Each length on its own: what lies in different places does not nest.
+                // Each length separately, because prefixes in different places do not nest.
                 let part = self.uneven(self.style.runs, 1.0, 1.0);
                 let half = places_in(depth + 1, self.lens[slot]);
                 low[slot] = clamp(self.share(count, part), count, half, half);

@@ -135,7 +135,7 @@ fn fit_inner<A: Addr>(cells: &mut [Cell], blocks: &[Block<A>]) {
     let mut carry = 0;
     for cell in cells {
         let wanted = cell.inner + carry;
-        // Half the places: a length whose every place is taken tells nothing about real tables.
+        // Half the places: a length whose every place is taken does not occur in real tables.
         let free = used / size(cell.len) / 2.0;
         cell.inner = wanted.min(free as u32);
         let fits = ((full - space).max(0.0) / size(cell.len)) as u32;

@@ -1,4 +1,4 @@
-//! What tables of past years looked like: aggregate counts, no table.
+//! The sizes and lengths of tables of past years: aggregate counts, no table.
 //!
 //! The prefixes per length, and how many of them another prefix of the same table covers, were
 //! counted over public tables, each named below. Where only the histogram of a table was at hand,

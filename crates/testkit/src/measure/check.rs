@@ -5,8 +5,8 @@ use std::thread;
 use crate::Oracle;
 use fibula_core::{Addr, Hop, Lookup};
 
-/// The oracle's answers, key by key. It is asked in ascending order of keys, where neighbours share
-/// most of their way through its trie, and by all cores: millions of keys take a second, not ten.
+/// The oracle's answers, key by key. Keys are looked up in ascending order, because neighbours share most of their way
+/// through its trie, and by all cores: millions of keys take a second, not ten.
 pub fn answers<A: Addr>(oracle: &Oracle<A>, keys: &[A]) -> Vec<Hop> {
     let mut order: Vec<u32> = (0..keys.len() as u32).collect();
     order.sort_unstable_by_key(|&at| keys[at as usize]);

@@ -27,7 +27,7 @@ pub fn fold(hops: &[Hop]) -> u32 {
     hops.iter().fold(0, |sum, hop| sum.wrapping_add(hop.to_bits()))
 }
 
-/// What a run measured.
+/// The result of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct TimedRun {
     /// Time for all keys: from the first thread's start to the last one's end.
@@ -36,7 +36,7 @@ pub struct TimedRun {
     pub checksum: u32,
 }
 
-/// How keys are asked.
+/// The form of lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupMode {
     /// In batches of this many keys; 1 is `lookup`, more is `lookup_batch`.
@@ -45,7 +45,7 @@ pub enum LookupMode {
     Dependent,
 }
 
-/// Asks the engine for all keys, a thread for each slice of `keys`, and takes the time.
+/// Looks up all keys, with a thread for each slice of `keys`, and measures the time.
 pub fn run<A: Addr>(
     engine: &dyn Lookup<A>,
     keys: &[&[A]],
@@ -81,9 +81,9 @@ pub fn run<A: Addr>(
 /// Batches that wait in front of a lookup thread, at most.
 const QUEUE: usize = 16;
 
-/// Asks the engine for all keys with a lookup thread for each slice of `keys`, none of which has keys
-/// of its own: one thread more hands out batches, where they lie, through a bounded queue a lookup
-/// thread. The time is that from its first batch to the last answer.
+/// Looks up all keys with a thread for each slice of `keys`. The threads do not own keys: one more thread hands out
+/// references to batches through a bounded queue for each lookup thread. The time is that from its first batch to the
+/// last answer.
 pub fn dispatch<A: Addr>(
     engine: &dyn Lookup<A>,
     keys: &[&[A]],
@@ -163,7 +163,7 @@ fn next<T>(queue: &Receiver<T>) -> Option<T> {
 struct Patience(u32);
 
 impl Patience {
-    /// Asked so often, some microseconds, before the core is left.
+    /// Number of attempts, which take some microseconds, before the thread yields its core.
     const SPINS: u32 = 200;
 
     fn new() -> Self {

@@ -1,4 +1,4 @@
-//! Interfaces, addresses and neighbours: as a kernel said them, and damaged.
+//! Interfaces, addresses and neighbours: messages of a kernel, and damaged ones.
 
 use std::io::Read as _;
 
@@ -9,7 +9,7 @@ use super::super::wire::kind;
 use super::super::{LinkDump, LinkMessage, LinkNews, NeighbourState, Reply, ask_for_neighbour};
 use super::{V4, V6, attribute, flagged, message, number};
 
-/// Linux 6.18: dumps of a veth pair with addresses and neighbours, then what changes of them (testdata/README.md).
+/// Linux 6.18: dumps of a veth pair with addresses and neighbours, then changes of them (testdata/README.md).
 const RECORDED: &[u8] = include_bytes!("../../../../../testdata/netlink/links.bin.xz");
 
 fn recorded() -> Vec<u8> {
@@ -24,7 +24,7 @@ fn read(bytes: &[u8]) -> LinkNews {
     news
 }
 
-/// A line for each thing said.
+/// A line for each report.
 fn lines(messages: &[LinkMessage]) -> Vec<String> {
     let mac = |mac: Option<[u8; 6]>| {
         mac.map_or("-".to_owned(), |mac| mac.map(|byte| format!("{byte:02x}")).join(":"))
@@ -172,7 +172,7 @@ fn a_damaged_message_is_skipped_and_the_next_one_read() {
 fn requests_are_as_the_kernel_expects() {
     let mut out = Vec::new();
     ask_for_neighbour(3, [192, 0, 2, 1].into(), 9, &mut out);
-    // As the kernel would say it, but for the state that is asked for.
+    // As the kernel would send it, except for the requested state.
     let news = read(&out);
     assert_eq!(lines(&news.messages), ["neighbour 3 192.0.2.1 - None"]);
     assert_eq!(

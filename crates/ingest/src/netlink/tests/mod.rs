@@ -1,4 +1,4 @@
-//! Hand-made messages, and what decoders make of them.
+//! Hand-made messages, and their decoded form.
 
 mod links;
 mod objects;
@@ -85,7 +85,7 @@ fn frame(messages: &[Vec<u8>]) -> Vec<u8> {
     [&[1, 1], &len.to_be_bytes()[..], &body].concat()
 }
 
-/// What these messages say, one FPM frame each.
+/// The content of these messages, one FPM frame each.
 fn fpm(messages: &[Vec<u8>]) -> Collected {
     let stream: Vec<u8> =
         messages.iter().flat_map(|message| frame(std::slice::from_ref(message))).collect();

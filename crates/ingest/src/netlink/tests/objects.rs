@@ -117,7 +117,7 @@ fn a_route_of_an_unknown_object_waits_for_it() {
     assert_eq!(sink.lines, ["- 0 10.1.0.0/16", "+ 0 10.1.0.0/16 via 10.9.0.1 interface 3"]);
     let what = &sink.damage[0].what;
     assert!(what.starts_with("the route's next hop was never announced"), "{what}");
-    // A kernel says the next hops beside the object's number.
+    // A kernel sends the next hops beside the object's number.
     expect_lines(
         &kernel(&[route(V4, &[number(30, 6), number(4, 8)])]),
         &["+ 0 10.1.0.0/16 on the link interface 8"],
@@ -125,7 +125,7 @@ fn a_route_of_an_unknown_object_waits_for_it() {
 }
 
 proptest! {
-    /// The table after any changes is what a plain map of objects and routes says.
+    /// The table after any changes equals that of a plain map of objects and routes.
     #[test]
     fn replaced_objects_agree_with_a_plain_map(
         steps in prop::collection::vec((0..5u8, 0..4u32, 0..6u8), 0..60)

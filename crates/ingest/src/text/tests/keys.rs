@@ -53,11 +53,11 @@ fn addresses_with_small_values() {
         ["10.0.0.1/32 = 24", "10.0.0.2/32 = 16"], damaged 0, notes 1);
     finds!("10.0.0.1,443\n10.0.0.0,8\n10.0.0.3,80\n", ["value:Int"],
         ["10.0.0.1/32 = 443", "10.0.0.0/32 = 8", "10.0.0.3/32 = 80"], damaged 0, notes 0);
-    // A header that names them otherwise is heard, and networks are networks nevertheless.
+    // A header with other names applies, but networks are still read as networks.
     finds!("server,weight\n10.0.0.1,8\n", ["weight:Int"], ["10.0.0.1/32 = 8"], damaged 0, notes 0);
     finds!("server,weight\n10.0.0.0,8\n", [], ["10.0.0.0/8"], damaged 0, notes 1);
     finds!("network,suffix\n10.0.0.0,8\n", ["suffix:Int"], ["10.0.0.0/32 = 8"], damaged 0, notes 1);
-    // The key that was told, whatever the rows say.
+    // The key that the user set, whatever the rows contain.
     let told = |text, key| decode_as(text, Format::Text, TextOptions { key, ..Default::default() });
     let both = KeyColumns::Range("1".into(), "2".into());
     let sink = told("10.0.0.1,24\n10.0.0.2,16\n10.3.0.0,16\n", both);
@@ -78,7 +78,7 @@ fn integers_are_ends_only_where_no_column_of_prefixes_has_a_name() {
     // The named column holds no address.
     finds!("start,end,network\n167772160,167772415,lab\n", ["network:Str"],
         ["10.0.0.0/24 = lab"], damaged 0, notes 0);
-    // Addresses are ends, whatever stands beside them.
+    // Addresses are ends, whatever is next to them.
     finds!("network,start,end\n10.0.0.0/8,10.0.0.0,10.0.0.1\n", ["network:Str"],
         ["10.0.0.0/31 = 10.0.0.0/8"], damaged 0, notes 1);
 }

@@ -1,4 +1,4 @@
-//! What the head of a file does not announce.
+//! Values that differ from those in the head of a file.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn leading_zeros_are_not_lost() {
     let kinds = |kind| TextOptions { kinds: vec![("v".into(), kind)], ..TextOptions::default() };
     let sink = decode_as(&text, Format::Csv, kinds(ColumnKind::Str));
     assert_eq!((&*sink.lines[90_000], sink.damage.len()), ("1.0.0.0/24 = 00501, 0", 0));
-    // Who says that they are numbers gets numbers.
+    // If the user sets numbers, they are numbers.
     let sink = decode_as(&text, Format::Csv, kinds(ColumnKind::Int));
     assert_eq!((&*sink.lines[90_000], sink.damage.len()), ("1.0.0.0/24 = 501, 0", 0));
 }
@@ -53,7 +53,7 @@ fn a_row_with_more_fields_than_the_first_hundred_is_damage() {
     let sink = decode(&text(100));
     assert_eq!((columns(&sink).len(), &*sink.lines[100]), (1, "12.0.0.0/8 = b"));
     assert_eq!((sink.damage[0].record, sink.damage.len()), (101, 1));
-    // Names say how many columns there are.
+    // Names determine the number of columns.
     let names = ["prefix", "x", "y"].map(String::from).to_vec();
     let options = TextOptions { names, ..TextOptions::default() };
     let sink = decode_as(&text(100), Format::Text, options);
