@@ -35,7 +35,7 @@ pub enum HeaderKind {
     Vlan,
     /// LLC and SNAP behind an IEEE 802.3 length.
     Llc,
-    /// An MPLS label, or the byte after the last one, which tells the IP version.
+    /// An MPLS label, or the byte after the last one, which has the IP version.
     Mpls,
     /// PPPoE session header.
     Pppoe,

@@ -37,7 +37,7 @@ pub struct FlowKey {
 /// The kind of fragment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fragmentation {
-    /// Not a fragment: the packet is complete, perhaps with a fragment header of its own (RFC 6946).
+    /// Not a fragment: the packet is complete, perhaps with an atomic fragment header (RFC 6946).
     #[default]
     Whole,
     /// The first, which has the transport header.

@@ -67,7 +67,7 @@ impl Frame<'_> {
     /// Whether a router may forward the packet, without regard to its routes and interfaces. The
     /// tests run in the order of RFC 1812, section 5.2.2.
     ///
-    /// Addresses that are refused, as source and destination unless a line says otherwise:
+    /// Refused addresses, as source and destination except where a line limits this:
     ///
     /// | addresses | by |
     /// |---|---|

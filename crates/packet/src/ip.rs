@@ -5,8 +5,8 @@ use crate::ipv4::Ipv4;
 use crate::ipv6::{Fragment, Ipv6, Step, is_extension, step};
 use crate::link::Network;
 
-/// What the walk found, in as many bytes as two registers hold, as [`Link`](crate::link::Link). What
-/// is rarely asked for, such as what is wrong with the headers, another walk finds: [`fault`].
+/// The result of the walk, in as many bytes as two registers hold, as [`Link`](crate::link::Link). Another walk finds
+/// rarely needed facts, such as the fault of a header: [`fault`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ip {
     /// Where the protocol's bytes begin, if the walk came so far.
@@ -113,7 +113,7 @@ fn walk_ipv6(bytes: &[u8], at: usize, mut cut: impl FnMut(HeaderKind, usize)) ->
                 return Ip { payload_at: 0, fragment, announced: next, reach: Reach::Announced };
             }
         };
-        // Its length is known, so what follows it is, even if it is cut.
+        // Its length is known, so the next header's type is known, even if it is cut.
         if offset + header.len > chain.len() {
             cut(HeaderKind::Extension(next), at + 40 + offset);
         }

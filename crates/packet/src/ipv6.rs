@@ -183,7 +183,7 @@ pub(crate) enum Step {
     Extension(Extension),
     /// This number is no extension header: the chain ends.
     End,
-    /// The bytes end before the header tells its length and successor.
+    /// The bytes end before the header's length and next header.
     Cut,
 }
 

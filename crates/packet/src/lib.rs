@@ -48,8 +48,8 @@
 //! ```
 //!
 //! The methods of [`Frame`] read the fields of all headers that the bytes contain. [`Frame::flow_key`] gives the flow,
-//! from the bytes of the packet only, without padding. [`Frame::check_forward`] tells whether a router may forward the
-//! packet: it makes the tests of RFC 1812 and RFC 8200, and names the one that failed.
+//! from the bytes of the packet only, without padding. [`Frame::check_forward`] returns whether a router may forward
+//! the packet: it makes the tests of RFC 1812 and RFC 8200, and names the one that failed.
 //!
 //! The parser follows any number of VLAN tags, LLC with SNAP, MPLS labels, PPPoE sessions and PPP, then
 //! one IPv4 or IPv6 header with all its extension headers. It does not look into tunnels.

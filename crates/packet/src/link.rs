@@ -25,7 +25,7 @@ pub mod ether_type {
 }
 use ether_type::{IPV4, IPV6, MPLS, MPLS_UPSTREAM, PPPOE_SESSION};
 
-/// What the first header of a frame is.
+/// The type of the first header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkType {
     /// Ethernet II, or IEEE 802.3 with LLC.
@@ -36,7 +36,7 @@ pub enum LinkType {
     Ppp,
     /// Cisco HDLC.
     CiscoHdlc,
-    /// No link header: the IP version tells which header it is.
+    /// No link header: the frame begins with IPv4 or IPv6, by the version in its first byte.
     RawIp,
     /// Linux cooked capture, version 1.
     LinuxSll,
@@ -53,7 +53,7 @@ impl LinkType {
             0 | 108 => Self::Loopback,
             9 | 50 => Self::Ppp,
             104 => Self::CiscoHdlc,
-            // 12 and 14 are what BSDs used; 228 and 229 are IPv4 and IPv6.
+            // 12 and 14 were used by BSDs; 228 and 229 are IPv4 and IPv6.
             12 | 14 | 101 | 228 | 229 => Self::RawIp,
             113 => Self::LinuxSll,
             276 => Self::LinuxSll2,
@@ -137,14 +137,14 @@ impl Iterator for Tags<'_> {
 /// Which IP header follows the link headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Network {
-    /// IPv4, by what announces it.
+    /// IPv4, according to the header before it.
     Ipv4,
-    /// IPv6, by what announces it.
+    /// IPv6, according to the header before it.
     Ipv6,
 }
 
-/// What the link headers of a frame say, in as many bytes as two registers hold: it is returned without
-/// a detour through memory, where a reader of the whole would wait for the writes of its parts.
+/// The contents of a frame's link headers, in as many bytes as two registers hold. So it is not returned through
+/// memory, where a read of the whole would wait for the writes of its parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     /// Where the bytes begin that the link headers announce; beyond the end if they are cut.
@@ -235,7 +235,7 @@ impl Link {
         self.payload == Payload::BadVersion
     }
 
-    /// What an EtherType announces; `at` is the end of the header that holds it.
+    /// Reads the header that an EtherType announces; `at` is the end of the header that holds it.
     #[inline]
     fn behind(bytes: &[u8], ether_type: Option<u16>, mut at: usize) -> Self {
         let cut = |header, at| Self::new(at, Announced::Nothing, Payload::Cut(header));
@@ -253,7 +253,7 @@ impl Link {
         }
     }
 
-    /// What an EtherType that is not IP's announces.
+    /// The same for an EtherType other than IP's.
     #[cold]
     fn other(bytes: &[u8], ether_type: u16, at: usize) -> Self {
         let announced = Announced::EtherType(ether_type);
@@ -290,8 +290,8 @@ impl Link {
         Self::new(at + 8, Announced::EtherType(ether_type), payload)
     }
 
-    /// A stack of MPLS labels (RFC 3032). What follows the last is not said; an IP version there is
-    /// taken for IP.
+    /// A stack of MPLS labels (RFC 3032). It has no type for the header after it: IP is assumed if the byte there has
+    /// an IP version.
     fn mpls(bytes: &[u8], mut at: usize, announced: Announced) -> Self {
         while let Some(label) = u32_at(bytes, at) {
             at += 4;
@@ -308,8 +308,7 @@ impl Link {
         Self::new(at, announced, Payload::Cut(HeaderKind::Mpls))
     }
 
-    /// PPP, where address and control bytes may be left out (RFC 1661, section 6.6). `outer` is what
-    /// announced it.
+    /// PPP, where address and control bytes may be left out (RFC 1661, section 6.6). `outer` announced it.
     #[cold]
     fn ppp(bytes: &[u8], mut at: usize, outer: Announced) -> Self {
         if array_at(bytes, at) == Some(&[0xff, 3]) {

@@ -1,4 +1,4 @@
-//! What follows the IP headers: ports, TCP (RFC 9293), UDP (RFC 768), type and code of ICMP.
+//! The headers after the IP headers: ports, TCP (RFC 9293), UDP (RFC 768), type and code of ICMP.
 
 use crate::bytes::{Fixed, u16_at};
 

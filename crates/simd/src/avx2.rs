@@ -42,7 +42,7 @@ fn entry<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
 
 impl Sealed for Avx2 {}
 
-// SAFETY: `Avx2::new` asks the machine; the operations are as they are described.
+// SAFETY: `Avx2::new` detects the instructions; the operations are as described.
 //
 // AVX2 compares signed integers only. With the sign bit of both sides flipped, signed order is the
 // unsigned one; the key is flipped once, when it is splat, the line on every load.
@@ -209,7 +209,7 @@ unsafe impl Simd for Avx2 {
 pub struct Avx2Row<const V: usize>([__m256i; V]);
 
 impl<const V: usize> Avx2Row<V> {
-    /// A plain loop: what arrays have for it is not always inlined.
+    /// A plain loop: `array::from_fn` and `map` are not always inlined.
     #[inline(always)]
     fn each(mut self, vector: impl Fn(usize) -> __m256i) -> Self {
         for i in 0..V {
@@ -381,8 +381,8 @@ macro_rules! row {
             fn pick(self, places: Self) -> Self {
                 let mut picked = self;
                 for (to, places) in picked.0.iter_mut().zip(places.0) {
-                    // The place's fourth bit, which the permutation ignores, tells the second vector, if there is one.
-                    // SAFETY: see `Avx2Row`.
+                    // The place's fourth bit, which the permutation ignores, selects the second vector, if there is
+                    // one. SAFETY: see `Avx2Row`.
                     unsafe {
                         let front = _mm256_permutevar8x32_epi32(self.0[0], places);
                         let back = _mm256_permutevar8x32_epi32(self.0[$vectors - 1], places);

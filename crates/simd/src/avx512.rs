@@ -49,7 +49,7 @@ fn entry<K: Kernel>(simd: Avx512, kernel: K) -> K::Output {
 
 impl Sealed for Avx512 {}
 
-// SAFETY: `Avx512::new` asks the machine; the operations are as they are described.
+// SAFETY: `Avx512::new` detects the instructions; the operations are as described.
 unsafe impl Simd for Avx512 {
     type Splat64 = __m512i;
     type Splat32 = __m512i;

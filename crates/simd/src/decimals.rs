@@ -1,7 +1,7 @@
 //! Parses four decimal numbers of up to three digits, separated by dots, without a loop over characters.
 
-/// For each of sixteen characters, the first in the lowest byte: whether it is no decimal digit, and
-/// whether it is a point. Bit `i` stands for byte `i`.
+/// For each of sixteen characters, the first in the lowest byte: whether it is no decimal digit, and whether it is a
+/// point. Bit `i` is for byte `i`.
 ///
 /// ```
 /// let text = u128::from_le_bytes(*b"10.2\0\0\0\0\0\0\0\0\0\0\0\0");
@@ -21,8 +21,8 @@ pub fn decimal_marks(text: u128) -> (u32, u32) {
 /// The bytes for four decimal numbers, the first in the highest byte; `None` if one is larger than 255, has leading
 /// zeros, or has no digits.
 ///
-/// The digits (0 to 9, not characters) of each lie in its upper bytes, the last in the highest, zeros
-/// below; `lens` says how many there are.
+/// The digits (0 to 9, not characters) of each lie in its upper bytes, the last in the highest, zeros below; `lens` has
+/// their numbers.
 ///
 /// ```
 /// let digits = [0x0100_0000, 0x0505_0200, 0, 0x0007_0000];

@@ -1,7 +1,6 @@
 //! Parses hexadecimal groups separated by colons, without a loop over characters.
 
-/// For each of 48 characters: whether it is no hexadecimal digit, and whether it is a colon. Bit `i`
-/// stands for byte `i`.
+/// For each of 48 characters: whether it is no hexadecimal digit, and whether it is a colon. Bit `i` is for byte `i`.
 ///
 /// ```
 /// let mut text = [b'0'; 48];
@@ -19,9 +18,8 @@ pub fn hex_marks(text: &[u8; 48]) -> (u64, u64) {
     portable::marks(text)
 }
 
-/// The 16-bit numbers that eight groups of four hexadecimal digits are, the first in the highest bits.
-/// A group's first digit lies in its lowest byte; a zero byte counts as the digit zero. What is no
-/// digit gives some number.
+/// The 16-bit values of eight groups of four hexadecimal digits, the first in the highest bits. A group's first digit
+/// lies in its lowest byte; a zero byte counts as the digit zero. The result for other characters is undefined.
 ///
 /// ```
 /// let group = |text: &[u8; 4]| u32::from_le_bytes(*text);

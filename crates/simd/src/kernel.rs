@@ -9,8 +9,8 @@ use crate::{Isa, Lanes, One, Row, ScalarRow, Word};
 /// The vector operations for kernels. A value of an implementing type proves that the machine has the instructions.
 ///
 /// # Safety
-/// A value can only be made if the machine has the instructions of [`Simd::ISA`], and each operation does exactly
-/// what its description says: kernels index tables by ranks and masks without bounds checks.
+/// A value can only be made if the machine has the instructions of [`Simd::ISA`], and each operation does exactly what
+/// is documented: kernels index tables by ranks and masks without bounds checks.
 pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
     /// A 64-bit key in every lane.
     type Splat64: Copy;
@@ -26,7 +26,7 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
 
     /// The instruction set.
     const ISA: Isa;
-    /// Whether these are plain integer instructions. What a branch on this constant leaves out is not compiled at all.
+    /// Whether these are plain integer instructions. Branches on this constant are resolved at compile time.
     const IS_SCALAR: bool = matches!(Self::ISA, Isa::Scalar);
     /// Whether a [`Row`] is one vector, which a single instruction gathers.
     const ROWS_WHOLE: bool;
@@ -84,9 +84,8 @@ pub trait Kernel {
     /// The result of the loop.
     type Output;
 
-    /// The loop. Mark the implementation `#[inline(always)]`, and all generic functions that it
-    /// calls on its hot path: only what is inlined into the instruction set's entry function is
-    /// compiled with its features.
+    /// The loop. Mark the implementation `#[inline(always)]`, and all generic functions that it calls on its hot path:
+    /// only code that is inlined into the instruction set's entry function is compiled with its features.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 

@@ -51,7 +51,7 @@ mod prefetch;
 mod row;
 mod table;
 
-/// What keeps other crates from implementing the traits that prove something.
+/// Keeps other crates from implementing the traits that prove something.
 mod sealed {
     pub trait Sealed {}
 }

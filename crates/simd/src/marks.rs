@@ -1,7 +1,7 @@
 //! Finds characters among sixty-four bytes, as a mask with one bit for each byte, so that separators are found
 //! without a loop over characters.
 
-/// The bytes that equal `byte`. Bit `i` stands for byte `i`.
+/// The bytes that equal `byte`. Bit `i` is for byte `i`.
 ///
 /// ```
 /// let mut text = [b' '; 64];
@@ -62,7 +62,7 @@ mod sse2 {
         _mm_set1_epi8,
     };
 
-    /// A bit for each byte for which all bits are set in what `is` makes of it.
+    /// A bit for each byte for which `is` returns all ones.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn marks(text: &[u8; 64], is: impl Fn(__m128i) -> __m128i) -> u64 {

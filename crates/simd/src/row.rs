@@ -7,7 +7,7 @@ use crate::sealed::Sealed;
 /// each word, the first one's lowest.
 ///
 /// # Safety
-/// Each operation does what its description says: code that gathers relies on it.
+/// Each operation does what is documented: code that gathers relies on it.
 pub unsafe trait Row<const N: usize = 16>: Sealed + Copy {
     /// The words.
     fn words(self) -> [u32; N];
@@ -82,8 +82,8 @@ pub unsafe fn load_rows<R: Row<L>, const L: usize, const N: usize>(
     for (list, places) in lists.iter_mut().zip(places) {
         *list = places.words();
     }
-    // The compiler does not see what is in the lists. Otherwise it takes each place out of its vector, which takes
-    // longer than to store the vector and to load the place.
+    // `black_box` hides the contents of the lists from the compiler. Otherwise it extracts each place from its vector,
+    // which takes longer than to store the vector and load the place.
     for (row, list) in rows.iter_mut().zip(black_box(&lists)) {
         let mut read = [0; L];
         for (to, place) in read.iter_mut().zip(list) {
@@ -101,7 +101,7 @@ pub unsafe fn load_rows<R: Row<L>, const L: usize, const N: usize>(
 #[derive(Clone, Copy, Debug)]
 pub struct ScalarRow<const N: usize = 16>(pub(crate) [u32; N]);
 
-/// An array made place by place. A plain loop: what arrays have for it is not always inlined.
+/// An array made place by place. A plain loop: `array::from_fn` and `map` are not always inlined.
 #[inline(always)]
 pub(crate) fn array<const N: usize>(each: impl Fn(usize) -> u32) -> [u32; N] {
     let mut array = [0; N];

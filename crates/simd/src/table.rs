@@ -11,15 +11,14 @@ use bytemuck::Pod;
 const LINE: usize = 64;
 /// The environment variable that forbids huge pages.
 const HUGE_PAGES: &str = "FIBULA_HUGE_PAGES";
-/// The size of a huge page, and the size from which tables ask for them.
+/// The size of a huge page, and the size from which tables use them.
 const HUGE: usize = 2 << 20;
 
 /// An immutable array of plain integers, aligned to a cache line, for an engine's lookups.
 ///
-/// It owns its memory, or keeps alive the owner of the bytes that it points into (a mapped file).
-/// Large tables begin at a 2 MiB boundary and ask the system for huge pages, which saves a TLB miss
-/// for most lookups; a system that has none to give serves ordinary pages, and `FIBULA_HUGE_PAGES=off`
-/// in the environment leaves it at those. Cloning shares.
+/// It owns its memory, or keeps alive the owner of the bytes that it points into (a mapped file). Large tables begin at
+/// a 2 MiB boundary and use huge pages, which saves a TLB miss for most lookups. They have ordinary pages if the system
+/// has no huge ones, or with `FIBULA_HUGE_PAGES=off` in the environment. Cloning shares.
 ///
 /// ```
 /// use fibula_simd::Table;
@@ -71,8 +70,8 @@ impl<T: Pod> Table<T> {
         Self::with_room(slice, slice.len())
     }
 
-    /// A copy of the slice, followed by zeroed elements up to `len`. Faster than [`Table::with`], because what is
-    /// copied is not zeroed before.
+    /// A copy of the slice, followed by zeroed elements up to `len`. Faster than [`Table::with`], because the copied
+    /// part is not zeroed before.
     ///
     /// ```
     /// use fibula_simd::Table;
@@ -223,7 +222,7 @@ impl<T: Pod + fmt::Debug> fmt::Debug for Table<T> {
 /// Aligned bytes on the heap.
 struct Heap {
     start: NonNull<u8>,
-    /// What the allocator gave, which begins before `start` where it does not align by itself.
+    /// The allocation, which begins before `start` if the allocator does not align it.
     allocated: NonNull<u8>,
     layout: Layout,
 }
@@ -240,7 +239,7 @@ impl Heap {
         let bytes = bytes.max(LINE);
         let align = if bytes >= HUGE && huge_pages() { HUGE } else { LINE };
         // An allocator itself zeroes memory that it has to align, but takes large pieces that it need not align from
-        // the system, already zeroed: their pages are first touched by what fills them.
+        // the system, already zeroed: their pages are first touched when they are filled.
         let layout = if bytes >= HUGE {
             bytes.checked_add(align).map(|bytes| Layout::from_size_align(bytes, 16))
         } else {
@@ -269,7 +268,7 @@ impl Drop for Heap {
     }
 }
 
-/// Whether huge pages are asked for; looked up once.
+/// Whether huge pages are enabled; looked up once.
 fn huge_pages() -> bool {
     static ASK: OnceLock<bool> = OnceLock::new();
     *ASK.get_or_init(|| std::env::var_os(HUGE_PAGES).is_none_or(|word| word != "off"))

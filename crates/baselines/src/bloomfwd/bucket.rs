@@ -1,4 +1,4 @@
-//! Buckets: what the hash tables are made of, and the keys in them.
+//! The buckets of the hash tables, and the keys in them.
 
 use bytemuck::Pod;
 use fibula_core::{Addr, Hop};
@@ -11,8 +11,8 @@ pub(super) type Line = [u64; 8];
 /// A bucket without keys.
 pub(super) const EMPTY: Line = [0; 8];
 
-/// What is stored for a hop: 0 is none, *h* + 1 is hop *h*. All ones is no hop, but the mark of a
-/// bucket that had no room for all of its keys.
+/// The stored form of a hop: 0 is none, *h* + 1 is hop *h*. All ones is the mark of a bucket that had no room for all
+/// of its keys.
 pub(super) trait Code: Pod + PartialEq + Into<u32> {
     /// As many of them as a bucket has room for.
     type Line: Pod + AsRef<[Self]> + AsMut<[Self]>;
@@ -56,7 +56,7 @@ code!(u32, 16, "buckets32", "direct32");
 
 /// A key of a hash table: the first bits of an address, the others zero.
 pub(super) trait Slot: Pod + PartialEq {
-    /// What is hashed.
+    /// The hashed form of a key.
     type Hashed: Key;
     /// As many of them as a bucket has room for.
     type Line: Pod + AsRef<[Self]> + AsMut<[Self]>;
@@ -125,7 +125,7 @@ impl Slot for u128 {
     }
 }
 
-/// A family of addresses as the tables know it.
+/// A family of addresses in the tables.
 #[expect(private_bounds, reason = "sealed: the tables know these two families")]
 pub trait Address: Addr + Keyed {}
 
@@ -154,13 +154,13 @@ pub(super) const fn slots<K, C>() -> usize {
     (size_of::<Line>() - size_of::<C>()) / (size_of::<K>() + size_of::<C>())
 }
 
-/// Where in the line, taken for codes, those begin.
+/// The index of the first code in a line that is read as codes.
 const fn codes<K, C>() -> usize {
     slots::<K, C>() * size_of::<K>() / size_of::<C>()
 }
 
-/// What the bucket says about the key: its code, none, or the mark if it has not got the key and
-/// others may.
+/// Searches a key in a bucket. Returns its code, none, or the mark if the key is not in this bucket but may be in
+/// another.
 #[inline(always)]
 pub(super) fn probe<K: Slot, C: Code, S: Simd>(simd: S, line: &Line, key: K) -> C {
     let slots = slots::<K, C>();
@@ -175,7 +175,7 @@ pub(super) fn probe<K: Slot, C: Code, S: Simd>(simd: S, line: &Line, key: K) -> 
 /// when its bucket was marked is in the next one with room.
 pub(super) fn find<K: Slot, C: Code>(buckets: &[Line], key: K, hash: u32) -> C {
     let mut at = home(hash, buckets.len());
-    // Marks all the way round are no reason to go round twice.
+    // If all buckets are marked, the search ends after one round.
     for _ in 0..buckets.len() {
         let code = probe::<K, C, _>(fibula_simd::Scalar, &buckets[at], key);
         if code != C::ON {
@@ -186,13 +186,13 @@ pub(super) fn find<K: Slot, C: Code>(buckets: &[Line], key: K, hash: u32) -> C {
     C::NONE
 }
 
-/// Gives the key this code; [`Code::NONE`] takes it out. What its code was before.
+/// Sets the code of the key; [`Code::NONE`] removes it. Returns its previous code.
 ///
 /// # Panics
 /// If there is no room.
 pub(super) fn set<K: Slot, C: Code>(buckets: &mut [Line], key: K, hash: u32, code: C) -> C {
     if let Some((at, slot)) = locate::<K, C>(buckets, key, hash) {
-        // A key that is taken out stays to be seen: whoever looks for it need not look further.
+        // A removed key stays in its slot with no code, which ends a search for it.
         let line = bytemuck::cast_mut::<_, C::Line>(&mut buckets[at]).as_mut();
         return std::mem::replace(&mut line[codes::<K, C>() + slot], code);
     }

@@ -14,7 +14,7 @@ use super::{Config, Levels, NAME, Sizes};
 /// marked buckets, which cost a second line: 4 % of ten slots at 60.
 const FILL: usize = 60;
 
-/// What a level has room for at least, so that a few routes more are no reason for a build.
+/// The minimum room of a level, so that a few more routes need no build.
 const KEYS_MIN: usize = 32;
 
 /// So many pass the gate by chance, at most: they are looked up one by one.

@@ -9,12 +9,11 @@ use super::tables::{Level, Tables};
 use super::{FILTERS, Hashes, SHAPE};
 use fibula_engines::common::{optional_table, table};
 
-/// The stored tables with codes of this width, if that is what is stored.
+/// Loads stored tables, if their codes have this width.
 ///
-/// What a lookup relies on: levels in order of their lengths, each with the words and the buckets that
-/// its shape says, all together as many as there are; a direct array of the length that its bits say;
-/// codes of known hops; marks that are marks. Bits and places of keys may be anything: they cost
-/// answers, no more.
+/// Checks everything that a lookup relies on: levels in order of their lengths, each with the number of words and
+/// buckets of its shape, and their sums; the length of the direct array; codes of existing hops; valid marks. Filter
+/// bits and places of keys are not checked: wrong ones only cause wrong answers.
 pub(super) fn load<A: Address, C: Code>(
     tables: &dyn TableSource,
     hop_count: u32,

@@ -40,19 +40,17 @@
 //!   │ 10 keys ... │ 10 codes ... │mark│ │
 //! ```
 //!
-//! **IPv6.** The lengths are chosen for the routes, see [`dpcpe`]. The default route is what the DLA
-//! has become: an array of one code. Keys are the first 64 bits. Routes longer than that are not
-//! expanded; each of their lengths has a level of its own, with keys of 128 bits, and before all of
-//! them stands the **gate**: a filter of the first 64 bits that such routes begin with. Addresses that
-//! pass it are looked up singly.
+//! **IPv6.** The lengths are chosen for the routes, see [`dpcpe`]. The DLA is reduced to an array of one code for the
+//! default route. Keys are the first 64 bits. Routes longer than that are not expanded; each of their lengths has its
+//! own level, with keys of 128 bits. A filter before all of them, the **gate**, contains the first 64 bits of such
+//! routes. Addresses that pass it are looked up singly.
 //!
-//! **Batches.** All addresses of a block go through a level before any goes to the next; sixteen keys
-//! are hashed and tested at a time (`fibula_filter::Bits::part`), the buckets of those that pass are
-//! asked for at once, and the hash that found the first bit finds the bucket, too. Threads share the
-//! tables, each with its own part of the addresses.
+//! **Batches.** A level is processed for all addresses of a block before the next one; sixteen keys are hashed and
+//! tested at a time (`fibula_filter::Bits::part`), the buckets of those that pass are prefetched together, and the hash
+//! of the first bit also gives the bucket. Threads share the tables, each with its own part of the addresses.
 //!
-//! **Updates.** What a changed prefix expands to is written anew; a counter of four bits beside each
-//! bit of the filters, made when the first change comes, says when a bit has to go.
+//! **Updates.** The expansion of a changed prefix is written again. Each bit of the filters has a counter of four bits,
+//! created at the first change, which shows when the bit must be cleared.
 //!
 //! # Invariants
 //!
@@ -62,16 +60,16 @@
 //! - The longest level has all bits of a key: every prefix has a level to be expanded to.
 //! - No code names a hop from the hop count on.
 //!
-//! The second is for answers alone: a search reads within its level's buckets, and goes round once at
-//! most. `load` checks what is needed for that, and codes.
+//! Only correct answers depend on the second. A search in any case stays within its level's buckets and ends after one
+//! round. `load` checks what this needs, and the codes.
 //!
 //! # Limits and use
 //!
-//! Expansion is the limit: /25 to /31 make up to 128 keys each for IPv4, and few levels make millions
-//! of keys for IPv6; beyond [`Config::memory_limit`] a table is refused. Patches ask for a build where
-//! a level is full, or where a route is so much shorter than its level that it makes hundreds of
-//! thousands of keys. Take it where its paper is to be reproduced or hashing is what the machine does
-//! best; the tries and range tables of this crate are faster on all traffic that we know, and smaller.
+//! Expansion is the limit: /25 to /31 make up to 128 keys each for IPv4, and few levels make millions of keys for IPv6;
+//! beyond [`Config::memory_limit`] a table is refused. Patches require a build where a level is full, or where a route
+//! is so much shorter than its level that it makes hundreds of thousands of keys. Use it to reproduce its paper, or on
+//! machines that are best at hashing. The product's tries and range tables are faster on all known traffic, and
+//! smaller.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
@@ -139,13 +137,13 @@ pub struct Config {
     /// The bits of a filter that each key sets, *k*, 1 to 32; `None` takes the paper's, with which the
     /// filter is smallest.
     pub positions: Option<u32>,
-    /// What prefixes are expanded to.
+    /// The lengths to which prefixes are expanded.
     pub levels: Levels,
     /// How large filters are made.
     pub sizes: Sizes,
     /// How batches are looked up.
     pub search: FilterSearch,
-    /// The most bytes that the tables may take: what refuses expansion to too few levels.
+    /// The maximum size of the tables in bytes. It refuses an expansion to too few levels.
     pub memory_limit: usize,
     /// The instruction set of its batch lookups; one that the machine lacks gives the best of its forms.
     pub isa: Isa,

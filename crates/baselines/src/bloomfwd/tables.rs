@@ -40,7 +40,7 @@ pub(super) struct Tables<A, C: Code> {
     pub gate: Option<Level>,
     pub filters: Table<u64>,
     pub buckets: Table<Line>,
-    /// What the levels are, for the file.
+    /// The description of the levels in a file.
     pub shape: Table<u32>,
     /// The counters of `filters`, from the first patch on.
     pub counters: Option<Counters>,
@@ -84,7 +84,7 @@ impl<A: Address, C: Code> Tables<A, C> {
         find(&self.buckets[level.buckets.clone()], key, self.hashes.table.nth(hashed, 0))
     }
 
-    /// What the levels are: `load` reads it.
+    /// The description of the levels, which `load` reads.
     pub(super) fn describe(&self) -> Table<u32> {
         let hash =
             |hash| Hash::ALL.iter().position(|other| *other == hash).expect("one of all") as u32;
@@ -133,18 +133,18 @@ fn raise<K: fibula_filter::Key>(counters: &mut Counters, level: &Level, hash: Ha
     }
 }
 
-/// The tables while they change: what keeps filters, counters, buckets and numbers of keys together.
+/// The tables while they change. Keeps filters, counters, buckets and numbers of keys consistent.
 pub(super) struct Writer<'a> {
     pub hashes: Hashes,
     pub filters: &'a mut [u64],
     pub buckets: &'a mut [Line],
-    /// None while tables are built, and nothing goes.
+    /// None during a build, which removes nothing.
     pub counters: Option<&'a mut Counters>,
 }
 
 impl Writer<'_> {
-    /// Gives the key of the level this code; [`Code::NONE`] takes it out. How the number of keys
-    /// changed, or `None`, and nothing done, if there is no room for one more.
+    /// Sets the code of a key of the level; [`Code::NONE`] removes the key. Returns how the number of keys changed, or
+    /// `None` without a change if there is no room for one more.
     pub(super) fn set<K: Slot, C: Code>(
         &mut self,
         level: &mut Level,
@@ -175,7 +175,7 @@ impl Writer<'_> {
         Some(change)
     }
 
-    /// Lets the filter know of a key that came or went.
+    /// Adds a key to the filter, or removes it.
     pub(super) fn pass<K: fibula_filter::Key>(&mut self, level: &Level, key: K, change: Change) {
         for at in level.shape.positions(self.hashes.filter, key) {
             let at = level.words.start * 64 + at as usize;
@@ -194,7 +194,7 @@ impl Writer<'_> {
     }
 }
 
-/// What became of a key.
+/// The change of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Came,

@@ -54,7 +54,7 @@ fn patches() {
     }
 }
 
-/// What a level has: its length, its bits, its keys with their codes.
+/// The contents of a level: its length, its bits, its keys with their codes.
 type Content = (u8, Vec<u64>, BTreeMap<u128, u32>);
 
 fn content<A: Address>(engine: &Bloomfwd<A>) -> (Vec<u32>, Vec<Content>) {
@@ -206,7 +206,7 @@ fn stored<A: Address>(engine: &Bloomfwd<A>) -> StoredTables {
     StoredTables::of(&engine.tables())
 }
 
-/// What is said of the tables with other bytes at a place of one.
+/// The error for the tables with other bytes at a place of one.
 fn blame<A: Address>(engine: &Bloomfwd<A>, table: &'static str, at: usize, bytes: &[u8]) -> String {
     let mut tables = stored(engine);
     tables.edit(table, |table| table[at..][..bytes.len()].copy_from_slice(bytes));
@@ -277,7 +277,7 @@ fn damaged_tables_are_refused() {
     }
 }
 
-/// Marks all round: who looks for a key that is not there comes to an end.
+/// Marks in all buckets: the search for an absent key ends.
 #[test]
 fn marks_all_round_end() {
     let routes: Routes<u32> = [("10.0.0.0/24".parse().unwrap(), Hop::new(1))].into_iter().collect();

@@ -1,5 +1,5 @@
-//! Section 3's counters: a changed prefix is expanded again, and what of it came or went is counted in
-//! the filters and written into the tables.
+//! Section 3's counters: a changed prefix is expanded again, and its new and removed keys are counted in the filters
+//! and written to the tables.
 
 use fibula_core::{BuildError, Hop, Patched, Prefix, Route, Routes};
 

@@ -33,8 +33,7 @@
 //!
 //! A route is listed at the highest node above its leaf whose bit is not before the route's end; if even
 //! the leaf's parent is before it, the route holds for its leaf alone and is in no list.
-//!
-//! # What differs
+//! # Differences
 //!
 //! Masks of addresses are contiguous, which the kernels call *normal*: then a list's entry can be checked
 //! by its length, and the search with the masked address, which Sklower describes for other masks, is not
@@ -42,11 +41,10 @@
 //! in a chain or list; in the kernel DXR's paper counts some 200 bytes for an entry. A table is built in one
 //! pass over its sorted routes.
 //!
-//! **Updates** are the kernel's: a changed route is found by its address, then it is an entry more or less in the
-//! chain of a leaf and in one list. A new address is a new leaf, with a node above it that tests the first bit in which
-//! it differs from the leaf found in its place; an address without routes takes its leaf and that node away. What a
-//! change costs depends on the depth of the tree alone, whatever the prefix covers. The slots that are given up
-//! are used again.
+//! **Updates** are the kernel's: a changed route is found by its address, then it is an entry more or less in the chain
+//! of a leaf and in one list. A new address is a new leaf, with a node above it that tests the first bit in which it
+//! differs from the leaf found in its place; when an address has no more routes, its leaf and that node are removed.
+//! The cost of a change depends only on the depth of the tree, whatever the prefix covers. Free slots are used again.
 //!
 //! # Invariants
 //!

@@ -1,5 +1,5 @@
 //! Changes as the kernels make them, one route at a time: an entry of a leaf's chain, the same in one list of masks,
-//! and at most one leaf with its parent that comes or goes.
+//! and at most one leaf with its parent that is added or removed.
 
 use fibula_core::{Addr, BuildError, Patched, Prefix, Routes};
 

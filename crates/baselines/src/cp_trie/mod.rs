@@ -25,23 +25,21 @@
 //!                      leaves[1025] has it, one before: hops[65 + 1] = A
 //! ```
 //!
-//! Routes are pushed down, and every slot that a route covers is a leaf of its own: equal neighbours are
-//! not merged, unlike in Poptrie. A slot in neither bitmap has no route.
+//! Routes are pushed down, and every slot that a route covers is a separate leaf: equal neighbours are not merged,
+//! unlike in Poptrie. A slot in neither bitmap has no route.
+//! # Assumptions
 //!
-//! # What was assumed
-//!
-//! Levels (16, then 8 each), both bitmaps, counts of 32 bits in records of 16 bytes, and unmerged leaves
-//! are those of the authors' program. There the children's counts restart at each level; here chunks lie
-//! level by level in one array, so one count serves all of them and no level needs a table of its own. The
-//! default route is pushed down like all others, where the program keeps it apart. A slot whose addresses
-//! all have the same hop is a leaf even where longer routes lie in it. The program inserts routes one by
-//! one; here every change is a build.
+//! Levels (16, then 8 each), both bitmaps, counts of 32 bits in records of 16 bytes, and unmerged leaves are those of
+//! the authors' program. There the children's counts restart at each level; here chunks lie level by level in one
+//! array, so one count serves all of them and no level needs its own table. The default route is pushed down like all
+//! others, where the program keeps it separately. A slot whose addresses all have the same hop is a leaf even where
+//! longer routes lie in it. The program inserts routes one by one; here every change is a build.
 //!
 //! # Invariants
 //!
 //! - Each count is the number of ones in all words before its own. There are as many chunks as children,
 //!   and as many hops as leaves.
-//! - A lookup goes down no further than an address has bits.
+//! - A lookup descends no further than the bits of an address.
 //! - Hops in use are below the hop count, or none.
 //!
 //! # Limits and use

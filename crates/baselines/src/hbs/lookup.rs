@@ -5,7 +5,7 @@ use super::tree::{LEFT, LEN, NONE, PART, RANK, RIGHT};
 use crate::common::Part;
 use fibula_engines::common::hop;
 
-/// The search; `probe` is called for each table that is asked, `touch` for each slot that is read.
+/// The search; `probe` is called for each table that is probed, `touch` for each slot that is read.
 #[inline(always)]
 pub(super) fn lookup<A: Addr>(
     engine: &Hbs<A>,

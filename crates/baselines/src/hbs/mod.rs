@@ -1,18 +1,18 @@
-//! **HBS**: a binary search over the lengths of prefixes, with a hash table for each length. The scheme is
-//! that of Waldvogel, Varghese, Turner, Plattner, *Scalable High Speed IP Routing Lookups*, SIGCOMM 1997;
-//! what *Heuristic Binary Search* (Shen et al., APNet 2021 and IEEE/ACM ToN) adds is built as PlanB's paper
-//! describes it. IPv4 and IPv6.
+//! **HBS**: a binary search over the lengths of prefixes, with a hash table for each length. The scheme is that of
+//! Waldvogel, Varghese, Turner, Plattner, *Scalable High Speed IP Routing Lookups*, SIGCOMM 1997; the additions of
+//! *Heuristic Binary Search* (Shen et al., APNet 2021 and IEEE/ACM ToN) follow the description in PlanB's paper. IPv4
+//! and IPv6.
 //!
 //! # The scheme
 //!
-//! The lengths that routes have are the nodes of a binary search **tree**, and each has a **hash table** of
-//! the prefixes of that length. A lookup asks the root's table for the first bits of the address. If they
-//! are there, the answer has this length or a longer one, and the search goes right; if not, the answer is
-//! shorter, and the search goes left.
+//! The lengths that routes have are the nodes of a binary search **tree**, and each has a **hash table** of the
+//! prefixes of that length. A lookup searches the root's table for the first bits of the address. If the table has
+//! them, the answer has this length or a longer one, and the search continues in the right subtree; if not, the answer
+//! is shorter, and the search continues in the left one.
 //!
-//! For a longer route to be found, its first bits must be in the tables at which its search goes right:
-//! they are added as **markers**. A marker may lead to nothing, so each entry has the best answer of its
-//! own bits, computed in advance; the last one found is the answer, and the search never comes back.
+//! For a longer route to be found, its first bits must be in the tables at which its search turns right: they are added
+//! as **markers**. A marker may have no longer match, so each entry stores the best answer for its own bits, computed
+//! in advance. The last answer found is the result, and there is no backtracking.
 //!
 //! ```text
 //!   10.0.0.0/8    → A                   16            the tree of lengths
@@ -36,8 +36,7 @@
 //! would end it. **The tree** is not balanced but has the lengths with many routes near its root.
 //!
 //! `hbs` has both; `hbs-basic` has neither: a balanced tree, searched to its end, as in Waldvogel's paper.
-//!
-//! # What was assumed
+//! # Assumptions
 //!
 //! The papers on HBS were not available. PlanB says that "pre-computed information about marker origins"
 //! prunes the tree: here that is a range of lengths for each entry, two bytes. It says that rotations
@@ -135,7 +134,7 @@ impl<A: Addr> Hbs<A> {
         self.slots.used::<A>()
     }
 
-    /// The tables that a lookup asks.
+    /// The tables that a lookup probes.
     pub fn probes(&self, addr: A) -> u32 {
         let mut probes = 0;
         lookup::lookup(self, addr, || probes += 1, || {});

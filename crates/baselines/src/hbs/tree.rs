@@ -13,7 +13,7 @@ pub(super) const PART: usize = 4;
 /// No child.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The ranks at which a search for each rank goes right, from the root on: where its markers are.
+/// The ranks at which a search for each rank turns right, from the root on. Its markers are there.
 pub(super) fn markers(tree: &[Node]) -> Vec<Vec<usize>> {
     let way = |rank: u32| {
         let (mut way, mut at) = (Vec::new(), 0);

@@ -38,8 +38,7 @@
 //! 10.3.0.1: the root's slot is 00, node 1; it passes over 6 bits and takes bit 8, a 0: node 5, base entry
 //! 0. 10.0.0.0/16 does not cover the address, but p0 does with 8 bits: hop B. 128.0.0.1 comes to base entry
 //! 2, which does not match, and no route is around it: none.
-//!
-//! # What was assumed
+//! # Assumptions
 //!
 //! The fill factor 0.5 and the 16 bits of the root are those of the paper's measurements, as we know them
 //! from descriptions of its program; so is the rule for two routes. According to the

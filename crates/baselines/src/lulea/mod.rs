@@ -39,8 +39,7 @@
 //!
 //! A pointer has 16 bits: two for the kind (hop, sparse, dense or very dense), and 14 for a hop or a chunk's
 //! number.
-//!
-//! # What was assumed
+//! # Assumptions
 //!
 //! The 14 bits are numbers in an array for each form and level (the paper gives the bits, not the arrays).
 //! Pointers of dense chunks lie in one array for each level, and a chunk has the place of its first, 4

@@ -5,8 +5,7 @@ use super::pool::Pool;
 /// A cache line of keys or of pointers.
 pub(super) type Line = [u32; 16];
 
-/// What fills a node behind its keys. No key is below another one because of it, so that a search need
-/// not know how many keys a node has.
+/// The padding after a node's keys. It is the largest key, so a search does not need the number of keys.
 pub(super) const NO_KEY: u32 = u32::MAX;
 /// No priority trie.
 pub(super) const NO_TRIE: u32 = 0;
@@ -29,9 +28,9 @@ pub(super) struct Index {
     pub(super) lines: Pool<Line>,
 }
 
-/// What a node says, unpacked to be changed. An internal node has a pointer more than keys: between
-/// neighbouring children a key that is at least the left one's largest and below the right one's
-/// smallest. An external node has one for each key.
+/// The contents of a node, unpacked for changes. An internal node has a pointer more than keys: between neighbouring
+/// children a key that is at least the left one's largest and below the right one's smallest. An external node has one
+/// for each key.
 #[derive(Default)]
 struct Entries {
     keys: Vec<u32>,
@@ -73,11 +72,11 @@ impl Index {
         }
         let (keys, pointers) = self.node(place);
         let at = rank(keys, key);
-        // If the largest key of all is sought and is not there, what is found has no trie.
+        // If the search is for the largest key and the tree does not have it, the padding is found, which has no trie.
         if keys[at] == key { pointers[at] } else { NO_TRIE }
     }
 
-    /// The keys and the pointers of a node, with what fills them up.
+    /// The keys and the pointers of a node, with their padding.
     pub(super) fn node(&self, place: u32) -> (&[u32], &[u32]) {
         let lines = key_lines(self.m);
         let node = &self.lines[place as usize..][..2 * lines];
@@ -92,7 +91,7 @@ impl Index {
         let at = rank(&node.keys, key);
         node.keys.insert(at, key);
         node.pointers.insert(at, trie);
-        // What the node's parent must take in: a key, and the node behind it.
+        // The entry to insert into the node's parent: a key, and the node after it.
         let mut split = None;
         if node.keys.len() < self.m as usize {
             self.write(place, &node);

@@ -118,7 +118,7 @@ fn check_tries<A: TrieAddr>(
     seen: &mut Seen,
 ) -> Result<(), LoadError> {
     let error = |reason| Err(LoadError::new(D_NODES, reason));
-    // The first place stands for none.
+    // The first place means none.
     seen.meet(NO_TRIE);
     // Nodes with their level, the bits that lead to them, and the lengths that they may have.
     let mut todo = Vec::new();

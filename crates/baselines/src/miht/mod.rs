@@ -33,17 +33,15 @@
 //! ```
 //!
 //! Free places in a node hold the largest number, and so show how many keys it has. A key may be this number itself;
-//! then the place's pointer tells whether it is free. A separator is at least the largest key to its left, and below
+//! then the place's pointer shows whether it is free. A separator is at least the largest key to its left, and below
 //! the smallest to its right.
 //!
 //! A d-node stores its whole prefix instead of its suffix, which needs no more space and avoids shifts: 16 bytes for
 //! IPv4 (address, hop and length, two children), 32 for IPv6. No node crosses a cache line.
+//! # Differences from the paper
 //!
-//! # What differs from the paper
-//!
-//! - The paper ends a search in the trie of the key, and says nothing of keys whose trie has no match:
-//!   those may still match a keyless route, as 10.2.1.1 does above, and here they do. Keys are compared
-//!   with all their bits.
+//! - The paper ends a search in the trie of the key, and does not mention keys whose trie has no match: those may still
+//!   match a keyless route, as 10.2.1.1 does above, and here they do. Keys are compared with all their bits.
 //! - Nodes hold m - 1 keys, so that a search stays in its lines whatever it seeks; the paper's sixteen
 //!   keys and sixteen pointers have the same two lines.
 //! - `miht` answers a batch one address after the other and searches nodes by bisection: the paper.
@@ -57,18 +55,17 @@
 //!   are places of d-nodes a level further down; no way is longer than an address has bits.
 //! - No hop is beyond the hop count.
 //!
-//! `load` checks all of them, so they hold for hostile files too, and `batch.rs` may rely on them.
-//! Nobody points at a node twice, so a patch changes what one pointer leads to.
+//! `load` checks all of them, so they hold for hostile files too, and `batch.rs` may rely on them. Each node has one
+//! pointer to it, so a patch changes the target of one pointer.
 //!
 //! # Limits and use
 //!
-//! Up to 2^24 next hops. A route has a node of its own, no other changes with it, and nothing becomes
-//! garbage, so a build is never due: a changed prefix costs about a microsecond, whatever its length; of
-//! the engines here only SAIL_B and Bloomfwd without expansion take clearly less. Lookups make three or
-//! four steps down the tree and several down a trie, each a cache line or two; interleaved they take an
-//! eighth of the time (900,000 generated routes, PFX, Zen 4: 27 Mlps against 3.3), and still several times
-//! that of the range tables and bitmaps. An engine for tables that change all the time, and the rival that
-//! Bloomfwd is measured against.
+//! Up to 2^24 next hops. Each route has its own node, no other node changes with it, and nothing becomes garbage, so a
+//! build is never due: a changed prefix costs about a microsecond, whatever its length; of the engines here only SAIL_B
+//! and Bloomfwd without expansion take clearly less. Lookups make three or four steps down the tree and several down a
+//! trie, each a cache line or two; interleaved they take an eighth of the time (900,000 generated routes, PFX, Zen 4:
+//! 27 Mlps against 3.3), and still several times that of the range tables and bitmaps. An engine for tables that change
+//! all the time, and the rival that Bloomfwd is measured against.
 //!
 //! ```
 //! use fibula_core::{Engine, Follow, Hop, Lookup, Patched, Routes};

@@ -28,7 +28,7 @@ impl<T: Pod> Pool<T> {
         Self { elements, size, used, free: Vec::new() }
     }
 
-    /// A place for a node; what lies there is anything.
+    /// A place for a node, with undefined contents.
     pub(super) fn take(&mut self) -> u32 {
         if let Some(place) = self.free.pop() {
             return place;

@@ -115,7 +115,7 @@ fn check<A: TrieAddr>(miht: &Miht<A>, routes: &Routes<A>) {
     keys.dedup();
     assert_eq!(level.len(), keys.len(), "a trie for each key");
     assert_eq!(miht.tries.nodes.in_use(), routes.len() + 1, "a d-node for each route");
-    // The rest is what a file is checked for.
+    // The others are the checks of a file.
     let loaded =
         Miht::<A>::load(&StoredTables::of(&miht.tables()), routes.hop_count(), &Config::default())
             .expect("it is sound");
@@ -161,7 +161,7 @@ fn grows_and_shrinks<A: TrieAddr>(k: u32, m: u32) {
                 assert_eq!(miht.lookup(addr), oracle.lookup(addr), "({k},{m}) {}", addr.to_ip());
             }
             highest = highest.max(miht.index.height);
-            // What is stored and loaded goes on like what was not.
+            // A stored and loaded table behaves like the original.
             if steps % 9 == 0 {
                 miht = Miht::load(
                     &StoredTables::of(&miht.tables()),
@@ -185,7 +185,7 @@ fn nodes_split_and_merge() {
     }
 }
 
-/// The largest key is also what fills nodes up.
+/// The largest key is also the padding of nodes.
 #[test]
 fn the_largest_key() {
     for m in [3, 16, 32] {
@@ -218,7 +218,7 @@ fn limits_and_wrong_parameters() {
     assert!(matches!(miht.follow(&beyond, &[Prefix::ALL]), Err(BuildError::Limit { .. })));
 }
 
-/// What `load` says of the tables with one word replaced.
+/// The result of `load` for the tables with one word replaced.
 fn blame(miht: &Miht<u32>, table: &'static str, word: usize, value: u32) -> String {
     let mut stored = StoredTables::of(&miht.tables());
     stored.edit(table, |bytes| bytes[4 * word..][..4].copy_from_slice(&value.to_ne_bytes()));

@@ -112,17 +112,17 @@ pub(super) fn len(info: u32) -> u8 {
     info as u8
 }
 
-/// Whether the address is of the node's prefix.
+/// Whether the node's prefix covers the address.
 #[inline(always)]
 pub(super) fn matches<A: TrieAddr>(node: &A::Node, addr: A) -> bool {
     addr.common_prefix_len(A::addr(node)) >= len(A::info(node))
 }
 
-/// All priority tries of a table, in one pool whose first place stands for none.
+/// All priority tries of a table, in one pool whose first place means none.
 ///
-/// The root of a trie is at a level: as many bits as all its prefixes share. A node's prefix has the
-/// bits that lead to the node, and at least as many as its level. The longest prefix of a (sub)trie is
-/// at its root, unless there is one that has no bit left to go further down by: that one must stay.
+/// The root of a trie is at a level: as many bits as all its prefixes share. A node's prefix has the bits that lead to
+/// the node, and at least as many as its level. The longest prefix of a (sub)trie is at its root, unless one of them
+/// has no bit left for a further step: that one must stay.
 #[derive(Clone)]
 pub(super) struct Tries<A: TrieAddr> {
     pub(super) nodes: Pool<A::Node>,
@@ -154,8 +154,8 @@ impl<A: TrieAddr> Tries<A> {
             let node = &mut self.nodes.to_mut()[cursor.node as usize];
             let (here_addr, here) = (A::addr(node), A::info(node));
             let is_here = here_addr == addr && len(here) == len(info);
-            // If one that stays meets one that goes on, the latter is nowhere below: it would be longer
-            // than a longest, or deeper than its length.
+            // If the new route stays here and the old one moves down, the old one is not among the descendants: it
+            // would be longer than the longest, or deeper than its length.
             let stays =
                 len(info) == cursor.level || len(here) > cursor.level && len(info) > len(here);
             if is_here || stays {

@@ -5,8 +5,8 @@ use super::index::NO_TRIE;
 use super::{Miht, TrieAddr, Tries};
 
 impl<A: TrieAddr> Follow<A> for Miht<A> {
-    /// Puts each changed prefix into its trie or takes it out; a trie that comes or goes does so with
-    /// its key. No other node changes, and nothing becomes garbage, so a build is never due.
+    /// Inserts each changed prefix into its trie or removes it. A trie is added or removed with its key. No other node
+    /// changes, and nothing becomes garbage, so a build is never due.
     fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
         check_limits(routes)?;
         for &prefix in changed {

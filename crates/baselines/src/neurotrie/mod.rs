@@ -1,7 +1,6 @@
-//! **Neurotrie**: a trie in which each node has a stride of its own, chosen for a small depth within a
-//! budget of memory (Chen, Yang, Xu, Zhang, Liu, *Neurotrie: Deep Reinforcement Learning-based Fast
-//! Software IPv6 Lookup*, ICDCS 2022; Zhu et al., *Fast Software IPv6 Lookup With Neurotrie*, IEEE/ACM ToN
-//! 2024). IPv4 and IPv6.
+//! **Neurotrie**: a trie in which each node has its own stride, chosen for a small depth within a budget of memory
+//! (Chen, Yang, Xu, Zhang, Liu, *Neurotrie: Deep Reinforcement Learning-based Fast Software IPv6 Lookup*, ICDCS 2022;
+//! Zhu et al., *Fast Software IPv6 Lookup With Neurotrie*, IEEE/ACM ToN 2024). IPv4 and IPv6.
 //!
 //! **The paper learns the strides** with a neural network. It has a dynamic program as its own baseline, and
 //! says that learning reduces the computation. Here a dynamic program replaces it, so measurements are of
@@ -28,8 +27,7 @@
 //! which is what addresses of random routes see, and λ times its bytes. From the deepest blocks up, the program takes
 //! for each block the stride with the least cost, its descendants' included; that is exact for this λ. Bisection finds
 //! the smallest λ whose trie fits into the budget.
-//!
-//! # What was assumed
+//! # Assumptions
 //!
 //! - The paper's abstract has arbitrary strides and a memory limit, not the layout of nodes. The records
 //!   are those of Poptrie, and counts are cumulative as in CP-Trie.

@@ -76,7 +76,7 @@ fn tried<A: Addr>(
     least
 }
 
-/// The program's strides cost what the best of all strides cost.
+/// The program's strides have the cost of the best of all strides.
 #[test]
 fn strides_are_the_best() {
     let table = routes::<u32>(&[
@@ -91,7 +91,7 @@ fn strides_are_the_best() {
     let levels = levels(&ranges);
     for lambda in [0.0001, 0.01, 0.05, 1.0] {
         let (strides, bytes) = best(&levels, 2, ranges.len(), lambda);
-        // What the chosen trie costs, walked from the root.
+        // The cost of the chosen trie, walked from the root.
         let mut cost = lambda * bytes;
         let mut open = vec![(0usize, 0usize)];
         while let Some((level, block)) = open.pop() {
@@ -110,7 +110,7 @@ fn strides_are_the_best() {
     }
 }
 
-/// What the module's page draws: runs of leaves, children by counting.
+/// The example of the module's page: runs of leaves, children by counting.
 #[test]
 fn worked_example() {
     let table = routes::<u32>(&[("10.0.0.0/8", 0), ("10.1.2.0/24", 1)]);

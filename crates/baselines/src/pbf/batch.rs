@@ -6,12 +6,12 @@ use super::{ARRAY_BITS, FilterAddr, HASH, HASHES, Level, Pbf};
 use crate::common::bits;
 use fibula_engines::common::hop;
 
-// A block of addresses goes through the levels together, and at each level position by position: all that have
-// no answer yet are tested at the first position, those whose bit is set there at the second, and so on. Half of
-// the bits of a filter are set, so a branch on a bit is hard to predict: one address after the other, random
-// addresses take 2.4 times as long as consecutive ones, with as many instructions. Here a test decides only
-// whether the next key overwrites this one in a list. The positions of a list are computed before the first of
-// them is read, so that the hashes of several keys overlap: one loop for both takes a quarter longer.
+// The levels are processed one after the other for all addresses of a block, and each level position by position: all
+// that have no answer yet are tested at the first position, those whose bit is set there at the second, and so on. Half
+// of the bits of a filter are set, so a branch on a bit is hard to predict: one address after the other, random
+// addresses take 2.4 times as long as consecutive ones, with as many instructions. Here a test decides only whether the
+// next key overwrites this one in a list. The positions of a list are computed before the first of them is read, so
+// that the hashes of several keys overlap: one loop for both takes a quarter longer.
 
 /// Addresses that go through the levels together. A row, the number of one of them, is a `u8`.
 const BLOCK: usize = 1 << u8::BITS;

@@ -23,8 +23,7 @@
 //! lookup. So each filter may have 0.003 / 24 = 2^-13 false positives, which takes [`HASHES`] = 13
 //! positions and [`BITS_A_KEY`] = 18.755 bits for each prefix. These are the sizes here. The tests assert
 //! the 1.003 with lookups, which the paper only computes.
-//!
-//! # What was assumed
+//! # Assumptions
 //!
 //! A filter for each length of 9 bits or more that has routes (in full tables that is SAIL's 24; for IPv6
 //! about as many). Positions are by MurmurHash3 with 13 seeds, in place of the hardware's functions. SAIL's

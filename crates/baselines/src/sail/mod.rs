@@ -8,11 +8,11 @@
 //! holds a route. The next hops lie beside it, in `N_i`. The bits are few enough for the memory on a
 //! chip (or a cache); only the one access to `N_i` is slow.
 //!
-//! *By length.* Nearly all routes are of 24 bits or fewer, nearly all traffic goes by them. Levels 0 to
-//! 24 are bitmaps and arrays over all nodes. Longer routes are pushed to level 32, in *chunks*: the 256
-//! addresses of a /24 that has some, which `C_24` names.
+//! *By length.* Nearly all routes are of 24 bits or fewer, and nearly all traffic matches them. Levels 0 to 24 are
+//! bitmaps and arrays over all nodes. Longer routes are pushed to level 32, in *chunks*: the 256 addresses of a /24
+//! that has some, which `C_24` names.
 //!
-//! | scheme | registry | levels | what it is for |
+//! | scheme | registry | levels | purpose |
 //! |---|---|---|---|
 //! | SAIL_B, [`SailB`] | `sail-b` | 0, 1, .. 24, 32 | the basic scheme: a short route is one bit and one hop |
 //! | SAIL_U, [`SailU`] | `sail-u` | 6, 12, 18, 24, 32 | updates: a short route is bits of one 64-bit word |
@@ -20,9 +20,9 @@
 //! | SAIL_L, [`SailL8`] | `sail-l8` | 16, 24, 32 | the same with next hops of one byte |
 //! | SAIL_M, [`SailM`] | `sail-m` | 16, 24, 32 | many tables (VRFs) over one set of bitmaps |
 //!
-//! [`bitmaps`] draws the first two, [`merged`] SAIL_L, [`multi`] SAIL_M, each with the same example.
-//! [`on_chip`] has the paper's model of what each keeps on the chip, and that of its rival PBF. The
-//! examples `sail_on_chip` and `sail_many_fibs` print the paper's figures beside ours.
+//! [`bitmaps`] draws the first two, [`merged`] SAIL_L, [`multi`] SAIL_M, each with the same example. [`on_chip`] has
+//! the paper's model of what each keeps on the chip, and that of its rival PBF. The examples `sail_on_chip` and
+//! `sail_many_fibs` print the paper's figures and ours.
 //!
 //! # Codes
 //!
@@ -43,7 +43,7 @@ pub use merged::{SailL, SailL8};
 pub use multi::SailM;
 pub use on_chip::OnChip;
 
-/// The hop that a code stands for.
+/// The hop of a code.
 #[inline(always)]
 fn hop(code: impl Into<u32>) -> Hop {
     Hop::from_bits(code.into().wrapping_sub(1))

@@ -19,16 +19,14 @@
 //!   lookup 10.1.2.3 in FIB 1: C16[10.1] is chunk 1; bit 2 of B24 is clear: N24[1][chunk 1, 2] says E
 //! ```
 //!
-//! A set bit of `B24` says that the node is divided once more: its place in `N24` then holds the chunk
-//! of `N32`, the same in every FIB, in the room where otherwise the hop is.
+//! A set bit of `B24` means that the node is divided once more: its place in `N24` then holds the chunk of `N32`, the
+//! same in every FIB, in the room where otherwise the hop is.
+//! # Memory
 //!
-//! # What it saves, and what not
-//!
-//! What is shared is what the paper keeps on the chip, `B_16`, `C_16` and `B_24`: 2.13 MB at most for
-//! any number of tables, and in a CPU's cache it stays hot whichever table is asked. The next hops
-//! take for each table as much as SAIL_L for a table as divided as all of them together: a little
-//! more, for similar tables, than a SAIL_L each. The example `sail_many_fibs` prints both, and times
-//! lookups over many tables.
+//! The tables share the parts that the paper keeps on the chip, `B_16`, `C_16` and `B_24`: 2.13 MB at most for any
+//! number of tables, which stay in a CPU's cache whatever table is looked up. The next hops of each table take as much
+//! memory as a SAIL_L of all tables' routes together: for similar tables a little more than a SAIL_L for each. The
+//! example `sail_many_fibs` prints both, and times lookups over many tables.
 //!
 //! The engine `sail-m` of the list is the overlay of one table: an engine answers for one. A program that has several
 //! calls [`SailM::overlay`] and names the table with each address; all tables are built together, so a change of one is
@@ -88,7 +86,7 @@ pub struct SailM {
 }
 
 impl SailM {
-    /// Compiles the tables; they are asked by their place in the slice.
+    /// Compiles the tables. Lookups name them by their position in the slice.
     ///
     /// # Errors
     /// [`BuildError::Limit`] if a table has too many hops, or all of them together too many chunks.

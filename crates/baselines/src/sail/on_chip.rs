@@ -1,5 +1,5 @@
-//! What each scheme keeps on the chip, by the paper's own account: the model behind its figures 6 and
-//! 7, which the example `sail_on_chip` prints. No engine needs it.
+//! The on-chip memory of each scheme as the paper counts it: the model behind its figures 6 and 7, which the example
+//! `sail_on_chip` prints. No engine needs it.
 
 use fibula_core::Routes;
 
@@ -29,9 +29,9 @@ pub struct OnChip {
     pub pbf: usize,
 }
 
-/// Bits a prefix of PBF's Bloom filters. PBF is said to need 1.003 off-chip probes a lookup, so its 24
-/// filters together err in 0.003 of the lookups and each in 0.003 / 24 = 0.5^k: k = 13 hash functions. A
-/// filter at its best has m / n = k / ln 2 bits an element.
+/// Bits a prefix of PBF's Bloom filters. According to the paper, PBF needs 1.003 off-chip probes a lookup, so its 24
+/// filters together err in 0.003 of the lookups and each in 0.003 / 24 = 0.5^k: k = 13 hash functions. A filter at its
+/// best has m / n = k / ln 2 bits an element.
 pub const PBF_BITS: f64 = 13.0 / core::f64::consts::LN_2;
 
 impl OnChip {

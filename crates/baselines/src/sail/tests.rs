@@ -197,14 +197,14 @@ fn limits() {
     assert_eq!(build_m(&divided(65_537, 25)), Some(("chunks of level 32", 65_536, 65_537)));
 }
 
-/// A patch that goes beyond the limits says so.
+/// A patch that exceeds the limits returns an error.
 #[test]
 fn limits_of_patches() {
     let mut sail: SailU = bitmaps(&example());
     let prefix: Prefix<u32> = "10.0.0.0/8".parse().unwrap();
     let more: Routes<u32> = [(prefix, Hop::new(65_535))].into_iter().collect();
     assert!(refused(sail.follow(&more, &[prefix])).is_some());
-    // SAIL_L leaves it to a build, also when a hop would be taken for one of its chunks.
+    // SAIL_L requires a build, also when a hop would equal the number of a chunk.
     assert_eq!(merged::<u16>(&example()).follow(&more, &[prefix]), Ok(Patched::Rebuild));
     let with_hop = |hop| {
         let mut list: Vec<_> = example().iter().map(|r| (r.prefix, r.hop)).collect();

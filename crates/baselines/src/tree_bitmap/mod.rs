@@ -27,9 +27,9 @@
 //! begin with 01) and 9. In node 3 its slot is 3, and neither place 19 nor 9, 4, 2, 1 are set: the answer
 //! is the last one noted, C.
 //!
-//! A lookup goes down while the external bit of its slot is set. At each node it notes the longest prefix
-//! in the internal bitmap, the highest of the bits at the slot's place halved again and again; only the
-//! last one noted is fetched from the results.
+//! A lookup descends while the external bit of its slot is set. At each node it notes the longest prefix in the
+//! internal bitmap, the highest of the bits at the slot's place halved again and again; only the last one noted is
+//! fetched from the results.
 //!
 //! The optimisations of the paper that are here:
 //!
@@ -37,12 +37,11 @@
 //!   of at most this many bits and the node that follows.
 //! - **End nodes**: a node without children uses its external bitmap for routes of k bits, which
 //!   saves the children that would hold nothing but a prefix of no bits.
-//! - **Split** ([`Config::split`]): a node on the way has the external bitmap, the pointer to its children,
-//!   and a pointer to an *inner* node that has the internal bitmap and the pointer to the results. A bit in
-//!   each child says whether its way matched in its parent, so a lookup reads one inner node, or two: that
-//!   of the last node, and, if nothing matches there, that of the last parent that did.
-//!
-//! # What was assumed
+//! - **Split** ([`Config::split`]): a node on the way has the external bitmap, the pointer to its children, and a
+//!   pointer to an *inner* node that has the internal bitmap and the pointer to the results. A bit in each child shows
+//!   whether its parent has a match for it, so a lookup reads one inner node, or two: that of the last node, and, if
+//!   nothing matches there, that of the last parent that did.
+//! # Assumptions
 //!
 //! The paper leaves strides open. `tree-bitmap` has an initial array of 8 bits and strides of 4, which end
 //! at bit 32, for both families. `tree-bitmap-split` is for IPv6: an array of 16 bits and strides of 6 (the

@@ -109,7 +109,7 @@ impl Container {
         match self {
             Self::Pcap { big, link, .. } if first => match u32_at(data, 20, *big) {
                 Some(network) => {
-                    // The upper bits tell of a frame check sequence.
+                    // The upper bits are for a frame check sequence.
                     *link = network & 0xffff;
                     Step::Skip(24)
                 }

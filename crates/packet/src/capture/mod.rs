@@ -1,8 +1,8 @@
 //! Reads pcap and pcapng files, and writes pcap.
 //!
-//! We do not use one of the known parsers, because this must hold for any input: a packet costs no allocation,
-//! a damaged block is distinguished from one that has not arrived in full (the known parsers ask for more data
-//! in both cases), and lengths are checked before they are used.
+//! We do not use one of the known parsers, because this must hold for any input: a packet costs no allocation, a
+//! damaged block is distinguished from one that has not arrived in full (the known parsers request more data in both
+//! cases), and lengths are checked before they are used.
 //!
 //! ```
 //! use fibula_packet::capture::{Container, Step, header, record};

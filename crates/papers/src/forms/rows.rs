@@ -78,7 +78,7 @@ impl Hasher for Crc {
 /// The halves of a mask in every lane.
 #[inline(always)]
 fn masks<S: Simd>(simd: S, mask: u64) -> [S::Lanes<u32>; 2] {
-    // One by one: `array::map` is not always inlined.
+    // One by one: `array::from_fn` and `map` are not always inlined.
     [S::Lanes::splat(simd, mask as u32), S::Lanes::splat(simd, (mask >> 32) as u32)]
 }
 

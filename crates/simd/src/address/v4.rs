@@ -7,8 +7,8 @@
 //!   dots      there must be three others, and they must be dots
 //! ```
 //!
-//! There is no loop over characters and no branch that depends on where the dots are, so addresses
-//! of mixed lengths cost no mispredicted branches; that is what made a plain loop slow.
+//! There is no loop over characters and no branch that depends on where the dots are, so addresses of mixed lengths
+//! cause no mispredicted branches, which made a plain loop slow.
 
 use crate::{decimal_bytes, decimal_marks};
 

@@ -7,17 +7,16 @@
 //!   tail = the 2 behind it, moved to the bottom; what is behind the end falls out
 //! ```
 //!
-//! There is no loop over characters or over the groups that there are: addresses of mixed forms cost
-//! no mispredicted branches. Whatever has other characters (dots, a zone) is left to the standard
-//! library.
+//! There is no loop over characters or over the existing groups, so addresses of mixed forms cause no mispredicted
+//! branches. Text with other characters (dots, a zone) is left to the standard library.
 
 use std::net::Ipv6Addr;
 
 use super::{MAX_TEXT, parse_v4};
 use crate::{hex_groups, hex_marks};
 
-/// Characters that are looked at; the longest text without dots has 39, and four are read of what is
-/// behind the last group, too.
+/// Number of characters that are read. The longest text without dots has 39, and four bytes after the last group are
+/// read, too.
 const WINDOW: usize = 52;
 
 /// Reads IPv6 text: exactly what `Ipv6Addr::from_str` accepts (no zone, nothing around it).
@@ -37,7 +36,7 @@ pub fn parse_v6(text: &[u8]) -> Option<u128> {
             return Some(addr);
         }
     }
-    // As dual-stack sockets write IPv4 addresses. What std reads otherwise begins otherwise.
+    // The form in which dual-stack sockets write IPv4 addresses.
     if let Some(mapped) = text.strip_prefix(b"::ffff:")
         && let Some(v4) = parse_v4(mapped)
     {
@@ -46,8 +45,8 @@ pub fn parse_v6(text: &[u8]) -> Option<u128> {
     slowly(text)
 }
 
-/// As [`parse_v6`] of `data[start..end]`, which are places in `data`, where enough follows that it can be
-/// read at once. `None` says nothing about the text.
+/// As [`parse_v6`] of `data[start..end]`, which are places in `data`, where enough bytes follow for one read. `None`
+/// does not mean that the text is invalid.
 #[inline(always)]
 pub fn parse_v6_at(data: &[u8], start: usize, end: usize) -> Option<u128> {
     let window = data.get(start..)?.first_chunk::<WINDOW>()?;
@@ -55,7 +54,7 @@ pub fn parse_v6_at(data: &[u8], start: usize, end: usize) -> Option<u128> {
 }
 
 fn slowly(text: &[u8]) -> Option<u128> {
-    // A colon comes within the first five bytes of any, and most of what comes here has none.
+    // Any address has a colon within its first five bytes, and most texts that reach this point have none.
     if text.len() > MAX_TEXT || !text.iter().take(5).any(|&byte| byte == b':') {
         return None;
     }
@@ -63,8 +62,8 @@ fn slowly(text: &[u8]) -> Option<u128> {
     Some(ip.into())
 }
 
-/// The address whose text, of groups and colons alone, are the first `len` of these characters. `None`
-/// says nothing about the text.
+/// The address whose text, of groups and colons alone, are the first `len` of these characters. `None` does not mean
+/// that the text is invalid.
 #[inline(always)]
 fn groups(window: &[u8; WINDOW], len: usize) -> Option<u128> {
     if !(2..=39).contains(&len) {

@@ -1,6 +1,5 @@
-//! Eight 32-bit lanes, or four of 64 bits, which change places by a table of permutations: a row for
-//! each set of lanes that can be done. With sixteen lanes the table would have 65,536 rows, which is
-//! what HPBF replaces.
+//! Eight 32-bit lanes, or four of 64 bits, which change places by a table of permutations: a row for each set of lanes
+//! that can be done. With sixteen lanes the table would have 65,536 rows; HPBF avoids such a table.
 
 use core::arch::x86_64::*;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! Vectors whose lanes are keys: what filters hash and probe many keys with.
+//! Vectors whose lanes are keys, with which filters hash and probe many keys.
 
 /// Operations that are one instruction of two registers, and shifts by a count.
 #[cfg(target_arch = "x86_64")]
@@ -44,7 +44,7 @@ pub use avx512::Avx512Lanes;
 pub use one::One;
 pub use permutations::Permutations;
 
-/// What a lane holds: `u32` or `u64`.
+/// The type of a lane: `u32` or `u64`.
 pub trait Word:
     Sealed + Copy + Default + Ord + BitAnd<Output = Self> + Debug + Send + Sync + 'static
 {
@@ -90,16 +90,15 @@ word!(u32, u64);
 /// A vector of words, one register of the instruction set. It is made by an instruction set
 /// ([`Simd`]) alone, so that having one is the proof that the machine has the instructions.
 ///
-/// Arithmetic is on the 32-bit words of the register, whatever the width of the lanes, but for the
-/// operations that say otherwise: hashes have 32 bits, and with 64-bit keys they lie in the low halves
-/// of the lanes. Masks have a bit for each lane, the first one's lowest; from bit [`Lanes::N`] on
-/// they hold anything.
+/// Arithmetic is on the 32-bit words of the register, whatever the width of the lanes, except where an operation
+/// documents something else: hashes have 32 bits, and with 64-bit keys they lie in the low halves of the lanes. Masks
+/// have a bit for each lane, the first one's lowest; from bit [`Lanes::N`] on they are undefined.
 ///
 /// # Safety
-/// There are [`Lanes::N`] lanes, at most 16, and each operation does what its description says: code
-/// that gathers relies on it.
+/// There are [`Lanes::N`] lanes, at most 16, and each operation does what is documented: code that gathers relies on
+/// it.
 pub unsafe trait Lanes: Sealed + Copy {
-    /// What a lane holds.
+    /// The type of a lane.
     type Word: Word;
     /// The instruction set.
     type Simd: Simd;
@@ -204,14 +203,14 @@ pub unsafe trait Lanes: Sealed + Copy {
     fn count(mask: u16) -> usize {
         (mask & u16::MAX >> (16 - Self::N)).count_ones() as usize
     }
-    /// The chosen lanes in order, at the front; what is behind them is nothing to rely on.
+    /// The chosen lanes in order, at the front; the others are undefined.
     fn pack(self, chosen: u16) -> Self;
     /// The first lanes of `fresh` in place of those that are done. The others may change places, in
     /// the same way whenever the same lanes are done.
     fn refill(self, fresh: Self, done: u16) -> Self;
     /// [`Lanes::refill`] with zeros.
     fn clear(self, done: u16) -> Self;
-    /// [`Lanes::pack`] by a table, also where there is an instruction for it: what that is compared with.
+    /// [`Lanes::pack`] by a table, also where there is an instruction for it, for comparisons.
     #[inline(always)]
     fn pack_by(self, _table: &Permutations, chosen: u16) -> Self {
         self.pack(chosen)

@@ -4,8 +4,7 @@ use super::{Lanes, Word, places};
 use crate::Scalar;
 use crate::sealed::Sealed;
 
-/// A single lane, without vectors: what is written over [`Lanes`], for one key. A word of 32 bits has
-/// zeros above.
+/// A single lane, without vectors, for code over [`Lanes`] with one key. A word of 32 bits has zeros above.
 #[derive(Clone, Copy, Debug)]
 pub struct One<T>(u64, PhantomData<T>);
 

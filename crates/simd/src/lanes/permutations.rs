@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 pub struct Permutations(pub(super) Box<[[u8; 16]; 1 << 16]>);
 
 impl Permutations {
-    /// The table, made when it is asked for first.
+    /// The table, made at its first use.
     pub fn get() -> &'static Self {
         static TABLE: LazyLock<Permutations> = LazyLock::new(|| {
             let row = |set: usize| {

@@ -45,7 +45,7 @@ impl<T: Word> Kernel for All<'_, T> {
     }
 }
 
-/// What moves lanes: masks of those that are equal, packed lanes, and lanes refilled and cleared.
+/// Operations that move lanes: masks of equal ones, packed lanes, and lanes refilled and cleared.
 struct Moves<'a, T>(&'a [T; 16], &'a [T; 16], u16);
 
 impl<T: Word> Kernel for Moves<'_, T> {
@@ -148,7 +148,7 @@ fn every_instruction_set_does_alike() {
     check::<u64>();
 }
 
-/// One lane without vectors, by Rust's own operations: what the others are compared with.
+/// One lane without vectors, by Rust's own operations: the reference for the others.
 #[test]
 fn one_lane_does_as_integers_do() {
     let (a, b) = (0x8000_0003_ffff_fff5u64, 0x0000_0007_8000_0009u64);

@@ -6,8 +6,8 @@ use fibula_simd::Table;
 use super::{Bitmaps, CHUNK, Levels, MOST};
 use crate::sail::{at_most, code};
 
-/// Writes each route over the nodes that it stands for. Routes are sorted, a route before those that
-/// it covers, so the longest stays on top.
+/// Writes each route to the nodes that it covers. Routes are sorted, each before those that it covers, so the longest
+/// is written last.
 pub(super) fn build<L: Levels>(routes: &Routes<u32>) -> Result<Bitmaps<L>, BuildError> {
     at_most(L::NAME, "next hops", MOST, routes.hop_count() as usize)?;
     // Shorter routes may stand between those of a /24 and those inside it, but not among the latter.

@@ -6,7 +6,7 @@ use fibula_simd::Table;
 use super::{Bitmaps, CHUNK, Levels, MOST, name};
 use fibula_engines::common::table;
 
-/// Stored tables. What lookups rely on is checked: the lengths, the chunks that `C_24` names, and the
+/// Loads stored tables. Checks everything that lookups rely on: the lengths, the chunks that `C_24` names, and the
 /// codes. Whether the bits are those of the hops is not: a wrong bit gives a wrong answer, no harm.
 pub(super) fn load<L: Levels>(
     tables: &dyn TableSource,

@@ -3,8 +3,8 @@ use fibula_core::Hop;
 use super::{Bitmaps, CHUNK, Levels};
 use crate::sail::hop;
 
-/// The bitmaps from level 24 up: the first set bit is the longest match of up to 24 bits, and tells
-/// whether a longer one is to be looked for.
+/// The bitmaps from level 24 up: the first set bit is the longest match of up to 24 bits. At level 24, a longer match
+/// may exist.
 #[inline]
 pub(super) fn lookup<L: Levels>(tables: &Bitmaps<L>, addr: u32) -> Hop {
     let node = (addr >> 8) as usize;

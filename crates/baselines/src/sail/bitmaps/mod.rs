@@ -17,17 +17,17 @@
 //! the next of them: 10.0.0.0/8 stands in the 16 nodes of level 12 that it covers, 10.1.0.0/16 in 4
 //! nodes of level 18. A lookup tests 4 bits where SAIL_B tests up to 25.
 //!
-//! **Updates.** Routes are not pushed into the levels below, so a change of a route of up to 24 bits
-//! concerns one level. In SAIL_B it is one bit and one next hop; in SAIL_U up to 2^6 neighbouring nodes
-//! that begin at a multiple of their number, so their bits lie in one 64-bit word. A change of a longer
-//! route rewrites its chunk. [`Follow`] never asks to rebuild.
+//! **Updates.** Routes are not pushed into the levels below, so a change of a route of up to 24 bits concerns one
+//! level. In SAIL_B it is one bit and one next hop; in SAIL_U up to 2^6 neighbouring nodes that begin at a multiple of
+//! their number, so their bits lie in one 64-bit word. A change of a longer route rewrites its chunk. [`Follow`] never
+//! requires a build.
 //!
 //! # What is ours
 //!
 //! - The bitmaps lie in one array, the next hops in another. In SAIL_B node *v* of level *i* is at
 //!   place 2^i + *v*, so that the parent of a place is its half. In both, levels from 6 on begin at whole words.
 //! - `B_24` is also set where a /24 has a chunk but no route of its own; `N_24` then has code 0.
-//! - A chunk holds long routes only, so that a change of a short route leaves it alone.
+//! - A chunk holds long routes only, so a change of a short route does not change it.
 //!
 //! # Invariants
 //!
@@ -81,7 +81,7 @@ pub type SailB = Bitmaps<Basic>;
 /// SAIL_U: bitmaps at the levels 6, 12, 18 and 24.
 pub type SailU = Bitmaps<Update>;
 
-/// The most hops, and the most chunks: what 16 bits number from 1 on.
+/// The most hops, and the most chunks: numbers of 16 bits from 1 on.
 const MOST: usize = u16::MAX as usize;
 /// Addresses of a /24.
 const CHUNK: usize = 256;
@@ -166,7 +166,7 @@ pub struct Bitmaps<L: Levels> {
 }
 
 impl<L: Levels> Bitmaps<L> {
-    /// Bytes of the bitmaps: what the paper keeps on the chip.
+    /// Bytes of the bitmaps, which the paper keeps on the chip.
     pub fn on_chip(&self) -> usize {
         self.b.as_bytes().len()
     }

@@ -21,8 +21,8 @@ pub(super) fn patch<L: Levels>(
     Ok(Patched::Applied)
 }
 
-/// Writes the nodes that a route of up to 24 bits stands for: in SAIL_B that is one, in SAIL_U up to
-/// 64, whose bits are in one word.
+/// Writes the nodes that a route of up to 24 bits covers: in SAIL_B that is one, in SAIL_U up to 64, whose bits are in
+/// one word.
 fn patch_short<L: Levels>(tables: &mut Bitmaps<L>, routes: &Routes<u32>, prefix: Prefix<u32>) {
     let level = L::level_of(prefix.len());
     let first = L::start(level) + nodes(level, prefix).start;
@@ -39,8 +39,7 @@ fn patch_short<L: Levels>(tables: &mut Bitmaps<L>, routes: &Routes<u32>, prefix:
     *word = *word & !mask | bits;
 }
 
-/// Goes through the nodes of the level under the prefix, in order; each gets the longest route that
-/// stands for it.
+/// Visits the nodes of the level under the prefix, in order. Each gets the longest route that covers it.
 fn push(
     routes: &Routes<u32>,
     prefix: Prefix<u32>,
@@ -65,7 +64,7 @@ fn above<L: Levels>(routes: &Routes<u32>, prefix: Prefix<u32>) -> u16 {
     found.map_or(0, |hop| code(hop) as u16)
 }
 
-/// Writes the chunk of the /24 that a longer route lies in; the chunk comes and goes with such routes.
+/// Writes the chunk of the /24 that a longer route lies in; the chunk exists as long as such routes.
 fn patch_chunk<L: Levels>(
     tables: &mut Bitmaps<L>,
     routes: &Routes<u32>,

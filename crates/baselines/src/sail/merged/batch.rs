@@ -9,9 +9,9 @@ use fibula_simd::prefetch_read_l2;
 use super::{Entry, SailL};
 use crate::sail::division::{CHUNK, Chunk};
 
-// What was measured (Zen 4, 900,000 prefixes, keys of random prefixes, DIR-24-8's plain loop beside it
-// at 220 Mlps): the core runs ahead of the loads that miss the cache as far as its buffers reach,
-// so the plain loop's rate is that of its instructions, 10 an address as in the paper's table 2:
+// Measurements (Zen 4, 900,000 prefixes, keys of random prefixes; DIR-24-8's plain loop has 220 Mlps): the core runs
+// ahead of the loads that miss the cache as far as its buffers reach, so the plain loop's rate is that of its
+// instructions, 10 an address as in the paper's table 2:
 // - safe code, chunks counted down from the largest entry, bounds checked: 19 instructions, 125 Mlps;
 // - chunks counted up, the arrays' starts moved so that an entry is the place of its chunk: 160;
 // - the parts of an address loaded from memory, as the paper's code does, four an iteration: 185;
@@ -38,10 +38,10 @@ pub(super) fn plain<E: Entry>(tables: &SailL<E>, addrs: &[u32], hops: &mut [Hop]
 /// Lookups that go through a level together.
 const BLOCK: usize = 256;
 
-/// A block of lookups goes through one level after the other. The first level finds where the entry is
-/// that decides, in its own array or in the next, without a branch, and asks for it: more cache
-/// misses are under way than the plain loop reaches, and there is nothing to guess. They are asked
-/// for into the second-level cache, which has room for more of them (see DIR-24-8).
+/// The levels are processed one after the other for a block of lookups. The first level finds the place of the entry
+/// that decides, in its own array or in the next, without a branch, and prefetches it. So more cache misses overlap
+/// than in the plain loop, and no branch is mispredicted. Prefetches are into the second-level cache, which has room
+/// for more of them (see DIR-24-8).
 pub(super) fn staged<E: Entry>(tables: &SailL<E>, addrs: &[u32], hops: &mut [Hop]) {
     let search = LevelSearch::new(tables);
     let mut places = [&search.bcn16[0]; BLOCK];

@@ -9,8 +9,8 @@ mod sealed {
     impl Sealed for u32 {}
 }
 
-/// An entry of a merged array: the code of a hop, or a chunk of the next array. The chunks take the
-/// largest values, as many as they are; what is below is for codes.
+/// An entry of a merged array: the code of a hop, or a chunk of the next array. The chunks take the largest values, as
+/// many as needed; the values below are codes.
 pub trait Entry: sealed::Sealed + Pod + Into<u32> + Send + Sync {
     /// The engine's name.
     const NAME: &'static str;

@@ -4,8 +4,8 @@ use super::update::unnamed;
 use super::{Entry, Free, SailL, name};
 use fibula_engines::common::table;
 
-/// Stored tables. An entry is a chunk only if there is that chunk, so none can lead out of bounds;
-/// what is left to check are the sizes, and that all other entries are hops of the table.
+/// Stored tables. An entry is a chunk only if there is that chunk, so none can lead out of bounds; it remains to check
+/// the sizes, and that all other entries are hops of the table.
 pub(super) fn load<E: Entry>(
     tables: &dyn TableSource,
     hop_count: u32,

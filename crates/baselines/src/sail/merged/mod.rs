@@ -23,10 +23,9 @@
 //! entry of an array that is as large as the part of the space that is divided: 10 to 18 MB for a full
 //! table, where DIR-24-8 has 32 MB.
 //!
-//! **Chunk or code.** The paper tells them apart by the sign, which gives each half of the values: 32,768
-//! chunks, where a table of 900,000 prefixes may need more. Here the chunks take the largest values,
-//! as many as they are, and what is below is for codes. It costs the same comparison, with a
-//! number in place of zero.
+//! **Chunk or code.** The paper distinguishes them by the sign, which gives each half of the values: 32,768 chunks,
+//! where a table of 900,000 prefixes may need more. Here the chunks take the largest values, as many as needed, and the
+//! values below are codes. It costs the same comparison, with a number in place of zero.
 //!
 //! # The forms
 //!
@@ -37,18 +36,17 @@
 //! | `sail-l8` | [`SailL8`] | 1 byte (level 16: 2) | 255 hops, 65,535 chunks of a level |
 //! | `sail-l-prefetch` | [`SailL`] | as `sail-l` | as `sail-l` |
 //!
-//! A table beyond the limits is refused with [`BuildError::Limit`]. One-byte entries leave no values for
-//! chunks: as in the paper's code, code 0 in `BN24` says to look further, and the chunks lie beside it in
-//! `C24`. The chunk of a node that no route covers is the first one, which is empty.
+//! A table beyond the limits is refused with [`BuildError::Limit`]. One-byte entries leave no values for chunks: as in
+//! the paper's code, code 0 in `BN24` means that the search continues, and the chunks are in a separate array `C24`.
+//! The chunk of a node that no route covers is the first one, which is empty.
 //!
 //! `sail-l-prefetch` is the same table with another batch loop, ours: see `batch.rs`. The others look up
 //! one address after the other, as the paper does.
 //!
 //! # What is ours
 //!
-//! - Chunk and code share the values as said above.
-//! - A node whose addresses all go one way is a leaf even where routes longer than it lie in it (they
-//!   may go to the same hop). That saves chunks.
+//! - Chunk and code share the values as described above.
+//! - A node whose addresses all have the same hop is a leaf even if it contains longer routes. That saves chunks.
 //! - 0 is "no route"; the paper's tables have a default route.
 //!
 //! # Updates
@@ -178,8 +176,8 @@ impl<E: Entry> Engine<u32> for SailL<E> {
 }
 
 impl<E: Entry> Follow<u32> for SailL<E> {
-    /// Repaints what the changed prefixes cover: O(entries and routes there). [`Patched::Rebuild`] when codes and
-    /// chunks, free ones included, no longer fit into the entries together.
+    /// Rewrites the entries that the changed prefixes cover: O(entries and routes there). [`Patched::Rebuild`] when
+    /// codes and chunks, free ones included, no longer fit into the entries together.
     fn follow(
         &mut self,
         routes: &Routes<u32>,

@@ -1,8 +1,8 @@
-//! Changes in place. A change repaints what lies under its prefix, with chunks that come and go: a node has a chunk
+//! Changes in place. A change rewrites the entries under its prefix, and adds and removes chunks: a node has a chunk
 //! exactly if a build would give it one.
 //!
-//! The chunks of an array are the largest entries, as many as they are, so an array grows at its front: the entries
-//! that name its chunks stay what they are.
+//! The numbers of chunks are the largest values, so an array grows at its front, and the entries that name existing
+//! chunks do not change.
 
 use fibula_core::{Patched, Prefix, Range, Routes};
 use fibula_simd::Table;
@@ -11,8 +11,8 @@ use super::{Entry, SailL};
 use crate::sail::code;
 use crate::sail::division::{CHUNK, Chunk, byte};
 
-/// Repaints what each changed prefix covers, or the whole /24 around a longer one. If the codes and the chunks no
-/// longer have room beside each other, a build must say by how much.
+/// Rewrites the entries that each changed prefix covers, or the whole /24 around a longer one. If codes and chunks
+/// together exceed the values, a build is required, whose error names the limit.
 pub(super) fn patch<E: Entry>(
     tables: &mut SailL<E>,
     routes: &Routes<u32>,
