@@ -4,7 +4,7 @@ use fibula_packet::Frame;
 
 use crate::{Context, Flow, WORDS, extract};
 
-/// What a column has room for: the packets, and the last vector.
+/// The length of a column: the packets, and the rest of the last vector.
 pub(crate) const STRIDE: usize = Batch::MAX + 8;
 
 /// Up to [`Batch::MAX`] packets, in columns: word 0 of all packets, word 1 of all, and so on. Packets of other

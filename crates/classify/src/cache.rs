@@ -14,16 +14,16 @@ use crate::{Flow, Mask, Match};
 /// The result of a search for a packet that no megaflow matches. No megaflow has this number.
 pub const MISS: u32 = u32::MAX;
 
-/// Counts that change with a cache, and by which searchers see what they must look at anew.
+/// Counters of changes of a cache, by which searchers detect which of their data are outdated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Version {
-    /// Another for each cache that was made; a clone has that of its original.
+    /// Different for each new cache; a clone has that of its original.
     pub(crate) cache: u64,
     /// Subtables that came and went.
     pub(crate) subtables: u64,
     /// Filters that moved.
     pub(crate) filters: u64,
-    /// Megaflows that are no longer what they were.
+    /// Changes of megaflows.
     pub(crate) outdated: u64,
 }
 
@@ -56,9 +56,9 @@ pub struct Cache {
     pub(crate) subtables: Vec<Subtable>,
     by_mask: HashMap<Mask, usize>,
     next_id: u32,
-    /// The filters of all subtables behind a word that lets nothing pass; a power of two.
+    /// The filters of all subtables, after a word that no packet passes. The length is a power of two.
     pub(crate) filters: Vec<u64>,
-    /// Where the next filter goes.
+    /// The position of the next filter.
     filters_end: usize,
     pub(crate) version: Version,
     len: usize,

@@ -96,7 +96,7 @@ pub fn words(frame: &Frame<'_>, context: &Context, mut put: impl FnMut(usize, u6
     put(word(Field::EthType), link);
 }
 
-/// What a sound IP packet has in the word of the ports, and in the next.
+/// The word of the ports and the next word, for a sound IP packet.
 #[inline(always)]
 fn transport(frame: &Frame<'_>, version: u64, class: u8) -> (u64, u64) {
     let fragment = match frame.fragment() {

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Defines [`Field`]: each line is a field's documentation, its variant, its name, its width in bits, the word
-/// it lies in and the number of its lowest bit there. A field of 128 bits lies in two words, the high half
-/// first. This table is the only place that knows a field's layout.
+/// Defines [`Field`]: each line is a field's documentation, its variant, its name, its width in bits, the word it lies
+/// in and the number of its lowest bit there. A field of 128 bits lies in two words, the high half first. This table is
+/// the only place with the layout of fields.
 macro_rules! fields {
     ($( $(#[$doc:meta])* $field:ident $name:literal $bits:literal bits, word $word:literal, bit $shift:literal; )*) => {
         /// A field of a [`Flow`](crate::Flow).

@@ -32,7 +32,7 @@ pub struct FiveTuple {
 /// Why five fields are no packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FiveTupleError {
-    /// Source and destination are of different families.
+    /// Source and destination have different families.
     Families,
     /// These are no type and code of ICMP, which have eight bits. NetFlow has both in one port.
     Icmp(u16, u16),

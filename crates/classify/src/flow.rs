@@ -69,7 +69,7 @@ impl Flow {
 }
 
 impl From<&Frame<'_>> for Flow {
-    /// What the frame's bytes say.
+    /// The fields of the frame's bytes.
     fn from(frame: &Frame<'_>) -> Self {
         let mut flow = Self::default();
         extract::words(frame, &Context::default(), |word, value| flow.0[word] = value);

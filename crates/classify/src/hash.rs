@@ -8,14 +8,14 @@ use crate::WORDS;
 /// A key of [`sums`] for each word of a flow.
 pub(crate) type Keys = [u64; WORDS];
 
-/// What a masked flow is found by.
+/// The hash by which a masked flow is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hashed {
     /// Its high bits choose the bucket.
     pub(crate) index: u32,
-    /// What candidates of a bucket are compared by.
+    /// The signature that is compared with the candidates of a bucket.
     pub(crate) signature: u32,
-    /// All bits of the hash: what the filter takes.
+    /// All bits of the hash, for the filter.
     pub(crate) whole: u64,
 }
 
@@ -32,9 +32,8 @@ pub(crate) fn keys(seed: u64) -> Keys {
     std::array::from_fn(|word| fmix64(seed ^ fmix64(word as u64 + 1)))
 }
 
-/// What a masked word adds to a sum: the product of its halves, to each of which half of a key was added (NH,
-/// of UMAC). Words may come in any order, several sums are independent of each other, and a word costs one
-/// multiplication.
+/// The summand of a masked word: the product of its halves, to each of which half of a key was added (NH, of UMAC).
+/// Words may come in any order, several sums are independent of each other, and a word costs one multiplication.
 #[inline(always)]
 pub(crate) fn product<V: Lanes<Word = u64>>(masked: V, key: V) -> V {
     let sum = masked.add(key);

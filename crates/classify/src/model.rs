@@ -40,8 +40,8 @@ fn search(reader: &mut Reader) -> u32 {
     numbers[0]
 }
 
-/// The writer replaces one megaflow by the next, each step a generation, and says of a number that it is free
-/// when no reader can have it. Readers see steps in order, each as a whole, and no number that is free.
+/// The writer replaces one megaflow by the next, with a generation for each step, and frees a number when no reader can
+/// have it. Readers see steps in order, each as a whole, and no number that is free.
 #[test]
 fn readers_see_generations_in_order_and_no_free_number() {
     shuttle::check_random(
@@ -102,7 +102,7 @@ enum Step {
 
 const PACKETS: u32 = 3;
 
-/// What each packet hits.
+/// The rule that each packet hits.
 type Answers = Vec<Option<RuleId>>;
 
 fn packet(dst: u32) -> Flow {
@@ -112,7 +112,7 @@ fn packet(dst: u32) -> Flow {
     flow
 }
 
-/// Rules that come and go, and what each packet hits before the first step and behind each.
+/// Rules that are added and removed, and the rule that each packet hits before the first step and after each.
 fn steps() -> (Vec<Step>, Vec<Answers>) {
     let any = |priority| {
         let mut rule = Rule::new(Action::Drop);

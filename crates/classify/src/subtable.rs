@@ -6,7 +6,7 @@ use crate::batch::bits;
 use crate::hash::{self, Hashed, Keys};
 use crate::{Flow, Mask, WORDS};
 
-/// Candidates of a bucket: what one instruction compares.
+/// Number of candidates of a bucket, which one instruction compares.
 const CANDIDATES: usize = 16;
 /// The signature of a place that was never taken since the last build.
 const EMPTY: u32 = 0;
@@ -80,7 +80,7 @@ pub(crate) struct Subtable {
     records: Vec<u64>,
     /// Where the filter lies among the cache's.
     pub(crate) filter: Span,
-    /// Removed megaflows that the filter still lets pass.
+    /// Number of removed megaflows that still pass the filter.
     pub(crate) stale: usize,
 }
 
@@ -136,14 +136,13 @@ impl Subtable {
         ((u64::from(index) * self.lines.len() as u64) >> 32) as usize
     }
 
-    /// Asks for the line that a hash's search begins with.
+    /// Prefetches the line with which a hash's search begins.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: u32) {
         prefetch_read(&self.lines, self.bucket(index));
     }
 
-    /// The first record with the signature that is the same, says the caller, who gets its masked words: its
-    /// place.
+    /// The place of the first record with the signature for whose masked words the caller's comparison succeeds.
     #[inline(always)]
     fn place<S: Simd>(
         &self,
@@ -192,7 +191,7 @@ impl Subtable {
         simd.equal32(line, hashed.signature.max(REMOVED + 1))
     }
 
-    /// Asks for the record that a hash's search will compare, if its bucket has one.
+    /// Prefetches the record that a hash's search will compare, if its bucket has one.
     #[inline(always)]
     pub(crate) fn prefetch_record<S: Simd>(&self, simd: S, hashed: Hashed) {
         let slot = self.candidates(simd, hashed).trailing_zeros() as usize % CANDIDATES;

@@ -105,7 +105,7 @@ impl Args {
             None => {
                 let name = path.display();
                 return Err(Failure::new(format_args!("{name}: unknown file name ending"))
-                    .hint("name it .tsv, .txt, .csv, .mmdb or .parquet, or say --to"));
+                    .hint("name it .tsv, .txt, .csv, .mmdb or .parquet, or set --to"));
             }
         };
         if matches!(to, To::Mmdb | To::Intervals | To::Prefixes)

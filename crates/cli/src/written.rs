@@ -28,7 +28,7 @@ impl To {
             (None, Some("parquet")) => Ok(Self::Parquet),
             (None, _) => {
                 Err(Failure::new(format_args!("{}: unknown file name ending", path.display()))
-                    .hint("name it .csv, .tsv or .parquet, or say --to"))
+                    .hint("name it .csv, .tsv or .parquet, or set --to"))
             }
         }
     }

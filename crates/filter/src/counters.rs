@@ -8,7 +8,8 @@ const FULL: u64 = 15;
 /// Counters of 4 bits, one for each bit of a filter: the number of keys with a position there. For callers that store
 /// the bits themselves; [`CountingFilter`](crate::CountingFilter) has both.
 ///
-/// - **Invariant** A counter is the number of increments that were not undone by decrements, or it stays 15 for ever.
+/// - **Invariant** A counter is the number of increments that were not undone by decrements, or it is saturated and
+///   stays 15.
 #[derive(Clone, Debug)]
 pub struct Counters {
     /// Sixteen counters a word.

@@ -6,8 +6,8 @@ use crate::{Counters, Filter, Hash, Key, Parameters};
 /// Queries use only the bits, so they cost the same as in a plain filter.
 ///
 /// - **Invariant** A bit is set exactly where its counter is not zero.
-/// - **Invariant** A counter is the number of positions there of all keys inserted and not removed,
-///   or it is 15 for ever. So a key that was inserted is found, whatever else came and went.
+/// - **Invariant** A counter is the number of positions there of all keys inserted and not removed, or it is saturated
+///   and stays 15. So an inserted key passes, whatever other keys were inserted and removed.
 ///
 /// This holds as long as keys are removed no more often than they were inserted. A key that was never inserted may
 /// pass the filter, and removing it would decrement the counters of other keys. A caller that cannot know this must

@@ -10,15 +10,14 @@ const KNUTH: u32 = 0x9e37_79b1;
 const KNUTH64: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The multiplier of H2.
 pub(crate) const H2: u32 = 0x045d_9f3b;
-/// The multiplier that Open vSwitch ends a CRC hash with. A CRC is linear, and this is what is not.
+/// The multiplier that Open vSwitch ends a CRC hash with. A CRC is linear, and the multiplication is not.
 const OVS: u32 = 0x8052_04f3;
 
 /// A [`crate::Hash`] as a type, so that loops are compiled for it. With lanes of 64 bits a hash is in the
 /// low word, and anything in the high one.
 pub trait HashFamily: Copy {
-    /// The two numbers that double hashing goes on from; a blocked filter takes both. The second is
-    /// odd where it is added again and again, so that positions in a filter of a power of two do not
-    /// repeat.
+    /// The two hashes for double hashing; a blocked filter uses both. The second is odd where it is added again and
+    /// again, so that positions in a filter of a power of two do not repeat.
     fn pair<V: Lanes>(keys: V) -> (V, V);
 
     /// The hash of each key of its lane's index.
@@ -76,7 +75,7 @@ pub struct Knuth;
 pub struct H2Hash;
 #[derive(Clone, Copy)]
 pub struct Crc32c;
-/// What probes digests: they are hashed already.
+/// The hash of digests, which are hashed already.
 #[derive(Clone, Copy)]
 pub struct Digested;
 
@@ -221,7 +220,7 @@ impl HashFamily for Knuth {
 impl HashFamily for H2Hash {
     #[inline(always)]
     fn pair<V: Lanes>(keys: V) -> (V, V) {
-        // H2 has 32 bits: the high half goes through it first, and is mixed into the low one.
+        // H2 has 32 bits: the high half is hashed first, and mixed into the low one.
         let keys = if V::Word::WIDE { h2(keys.srl64(32)).xor(keys) } else { keys };
         turned(h2(keys))
     }
@@ -240,7 +239,7 @@ impl HashFamily for H2Hash {
     }
 }
 
-/// What Open vSwitch ends a CRC with, after the number of bytes.
+/// The final step of Open vSwitch's CRC hash, after the number of bytes.
 #[inline(always)]
 pub fn crc_finish<V: Lanes>(crc: V) -> V {
     let hash = crc.mul(crc.words(OVS));

@@ -173,9 +173,9 @@ mod tests {
         assert_eq!(fmix64(u64::MAX), 0x64b5_720b_4b82_5f21);
     }
 
-    /// The register after the bytes of a key, from 0 and without complements, and what Open vSwitch's
-    /// `hash_finish` makes of it: eight bytes more with the number of bytes, times 0x805204f3, and the high
-    /// half into the low one. Computed in Python bit by bit, from the polynomial 0x1edc6f41 and reflection.
+    /// The register after the bytes of a key, from 0 and without complements, and the result of Open vSwitch's
+    /// `hash_finish`: eight bytes more with the number of bytes, times 0x805204f3, and the high half into the low one.
+    /// Computed in Python bit by bit, from the polynomial 0x1edc6f41 and reflection.
     #[test]
     fn crc_of_keys_ended_as_open_vswitch_does() {
         for (key, bytes, register, hash) in [
@@ -195,9 +195,8 @@ mod tests {
         }
     }
 
-    /// The values were computed with Python's integers from the definition. The inverse of the multiplier
-    /// modulo 2^32 is published with the function (Mueller, 2012): with it every value goes back to where it
-    /// came from, so H2 is a permutation.
+    /// The values were computed with Python's integers from the definition. The inverse of the multiplier modulo 2^32
+    /// is published with the function (Mueller, 2012): it maps every value back to its origin, so H2 is a permutation.
     #[test]
     fn h2_and_its_inverse() {
         const INVERSE: u32 = 0x119d_e1f3;

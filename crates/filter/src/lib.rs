@@ -1,8 +1,7 @@
-//! Bloom filters: sets that answer "certainly not" or "probably", in a few bits a key, for keys of 32
-//! to 512 bits and for many of them at once. The crate knows no addresses and no packets; the lookup
-//! scheme of Bloomfwd and the subtables of a flow cache use it.
-//!
-//! | filter | what it is | when to use it |
+//! Bloom filters: sets that answer "certainly not" or "probably", in a few bits a key, for keys of 32 to 512 bits and
+//! for many of them at once. The crate has no notion of addresses and packets; the lookup scheme of Bloomfwd and the
+//! subtables of a flow cache use it.
+//! | filter | description | when to use it |
 //! |---|---|---|
 //! | [`Filter`] | plain: `k` positions of one array of bits | keys are only added; it fits the second-level cache |
 //! | [`CountingFilter`] | a plain one, and counters of 4 bits | keys are also removed |

@@ -29,7 +29,7 @@ use crate::{Bits, Hash, Key, Plan};
 #[expect(private_bounds, reason = "sealed: the loops are compiled for these keys")]
 pub trait WordKey: Key + Word + Loops {}
 
-/// What [`WordKey`]s have for the filters; the hash functions are chosen here.
+/// The loops of [`WordKey`]s for the filters. The hash functions are chosen here.
 pub(crate) trait Loops: Sized {
     /// Tests a batch by a plain filter; how many passed.
     fn probe(job: Job<'_, Self>, plan: Plan, level: Level) -> usize;

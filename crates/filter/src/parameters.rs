@@ -32,8 +32,8 @@ impl Parameters {
         Self { bits: bits.clamp(1, Self::MAX_BITS), hashes: hashes.clamp(1, Self::MAX_HASHES) }
     }
 
-    /// The smallest filter that lets at most about `rate` of the other keys pass when `keys` keys
-    /// are in it. Rates are brought into 1e-9..=0.99.
+    /// The smallest filter with a false-positive rate of at most about `rate` when `keys` keys are in it. Rates are
+    /// brought into 1e-9..=0.99.
     ///
     /// Positions are rounded up to a whole number, as Bloomfwd does. Above one half that number is 1,
     /// the optimum far from it, and the formula's filter too small (0.99 pass for 0.9), so the size is

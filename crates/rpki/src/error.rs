@@ -83,7 +83,7 @@ impl RpkiError {
                  (`json`, `csv`) write; get the file again, or correct the line"
             }
             Self::Empty { .. } => {
-                "without VRPs every route is not-found: run the validator again, or say --allow-empty"
+                "without VRPs every route is not-found: run the validator again, or set --allow-empty"
             }
             Self::NoColumn { .. } => {
                 "--origin names the column with the AS that originates each route"

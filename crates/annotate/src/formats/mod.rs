@@ -102,8 +102,9 @@ pub(crate) trait Decode<K = Cells>: LogDecoder {
     /// input, and the last record is complete even without a line end.
     fn decode(&mut self, data: &[u8], end: bool, block: &mut Block<K>) -> Result<usize, Fault>;
 
-    /// A decoder for another part of the same input, which is split by [`LogDecoder::cut`]. The decoders share the state that
-    /// [`LogDecoder::finish`] checks. `None` if the input cannot be decoded in parts, or only after more of it was decoded.
+    /// A decoder for another part of the same input, which is split by [`LogDecoder::cut`]. The decoders share the
+    /// state that [`LogDecoder::finish`] checks. `None` if the input cannot be decoded in parts, or only after more of
+    /// it was decoded.
     fn fork(&self) -> Option<Box<dyn Decode<K>>> {
         None
     }

@@ -117,9 +117,9 @@ impl Annotator {
 
     /// Like [`Annotator::annotate_watched`], on [`AnnotateOptions::threads`] threads and two more for reading and
     /// writing. Output, summary and the first error are the same as with one thread. Rows of CSV, TSV and lists, lines
-    /// of JSON, and packets that are not summed by flow are split among the threads. Only the calling thread processes other inputs, the first MiB, and
-    /// everything if `threads` is 1. Memory is bounded by one or two MiB for each thread, and by 64 MiB for each if
-    /// all rows have the maximum length.
+    /// of JSON, and packets that are not summed by flow are split among the threads. Only the calling thread processes
+    /// other inputs, the first MiB, and everything if `threads` is 1. Memory is bounded by one or two MiB for each
+    /// thread, and by 64 MiB for each if all rows have the maximum length.
     ///
     /// # Errors
     /// The errors of [`Annotator::annotate`].

@@ -6,9 +6,10 @@
 //!       +---- empty buffers <---- writer, in the input's order <----+
 //! ```
 //!
-//! The number of parts is fixed, which bounds memory: a thread that is ahead waits for a free part. Each part begins and ends
-//! with a record, so the cuts do not affect the output. Workers count lines from the beginning of a part. The writer handles the
-//! parts in the input's order: it adds the number of lines before each part, and the first fault it meets is the input's first.
+//! The number of parts is fixed, which bounds memory: a thread that is ahead waits for a free part. Each part begins
+//! and ends with a record, so the cuts do not affect the output. Workers count lines from the beginning of a part. The
+//! writer handles the parts in the input's order: it adds the number of lines before each part, and the first fault it
+//! meets is the input's first.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

@@ -78,8 +78,8 @@ impl<'r, W: Work> Process<'r, W> {
         self.block.tally.rows
     }
 
-    /// Annotates a block from the beginning of the data and appends its rows to the output; on failure, the rows before the
-    /// fault. Returns the number of bytes consumed.
+    /// Annotates a block from the beginning of the data and appends its rows to the output; on failure, the rows before
+    /// the fault. Returns the number of bytes consumed.
     pub(super) fn block(
         &mut self,
         data: &[u8],

@@ -13,7 +13,7 @@ pub(super) struct Missed {
 }
 
 impl Missed {
-    /// Searches the batch, and writes the rules of the packets that were found: `hit` says them by the megaflow's
+    /// Searches the batch, and writes the rules of the packets that were found: `hit` returns the rule of a megaflow's
     /// number.
     ///
     /// # Panics
@@ -55,7 +55,7 @@ impl Missed {
         }
     }
 
-    /// Those that were looked up, with what the rules say.
+    /// The packets that were looked up, with the results of the rules.
     pub(super) fn learned(&self) -> impl Iterator<Item = (&Flow, &Found)> {
         self.flows.iter().zip(&self.found)
     }

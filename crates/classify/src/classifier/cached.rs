@@ -11,7 +11,7 @@ use crate::{Cache, Flow, Found, MISS, Match, Reader, Writer};
 /// A slot without a rule: of a megaflow whose packets hit none.
 const NO_RULE: u32 = u32::MAX;
 
-/// What readers need of a megaflow, and what they count of it.
+/// The data of a megaflow for readers, and their counts.
 struct Slot {
     rule: AtomicU32,
     /// Packets came since the hand passed.
@@ -38,8 +38,8 @@ impl Slots {
         Self { slots: (0..most + most / 4 + 1).map(slot).collect(), most }
     }
 
-    /// A packet of a megaflow came: the rule that it hits. What the slot says was written before the generation was
-    /// published that the number is of, and stays until no reader has one.
+    /// Counts a packet of a megaflow, and returns the rule that it hits. The slot was written before the first
+    /// generation with this number was published, and does not change until no reader has such a generation.
     #[inline]
     pub(super) fn hit(&self, number: u32, now: u64) -> Option<RuleId> {
         let slot = &self.slots[number as usize];
@@ -79,7 +79,7 @@ pub(super) struct Cached {
     /// Numbers that go with the next generation, and numbers that went, with the generation that lacks them.
     going: Vec<u32>,
     gone: VecDeque<(u64, u32)>,
-    /// Where the search for one to evict goes on.
+    /// The position where the search for one to evict continues.
     hand: usize,
     /// Megaflows that wait to be published.
     waiting: usize,
@@ -206,8 +206,8 @@ impl Cached {
         idle.len()
     }
 
-    /// Publishes what was learned. While a reader has an old generation, that copies the cache: it waits until that is
-    /// worth it, and meanwhile the slow path has the answers.
+    /// Publishes the new megaflows, if this is cheap or there are enough of them. Publishing copies the cache while a
+    /// reader has an old generation. Until then, the slow path answers.
     pub(super) fn publish_soon(&mut self) {
         if self.writer.is_cheap() || self.waiting * 4 > self.numbers.len() {
             self.publish();

@@ -38,7 +38,7 @@ pub(super) struct Megaflows {
     free: Vec<u32>,
     /// The first of each rule's.
     of_rule: HashMap<Option<RuleId>, u32>,
-    /// Where the search for one to evict goes on.
+    /// The position where the search for one to evict continues.
     hand: usize,
 }
 

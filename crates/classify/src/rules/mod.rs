@@ -67,7 +67,7 @@ impl Precedence {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// By number. What was removed leaves a hole.
+    /// By number. A removed rule leaves a hole.
     rules: Vec<Option<Box<Rule>>>,
     len: usize,
 }

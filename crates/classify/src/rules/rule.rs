@@ -21,9 +21,9 @@ pub enum Condition {
 
 /// A rule: packets that meet all its conditions get its action.
 ///
-/// A field that a packet does not have is 0, and other fields tell whether the packet has it ([`Flow`]). A condition
-/// on a field therefore adds conditions on these fields: `Ipv4Src` adds `IpVersion` = 4; a port adds `Transport` = 1
-/// (TCP, UDP, DCCP, SCTP, UDP-Lite, with the header in the packet, so no later fragments); type and code of ICMP add
+/// A field that a packet does not have is 0, and other fields show whether the packet has it ([`Flow`]). A condition on
+/// a field therefore adds conditions on these fields: `Ipv4Src` adds `IpVersion` = 4; a port adds `Transport` = 1 (TCP,
+/// UDP, DCCP, SCTP, UDP-Lite, with the header in the packet, so no later fragments); type and code of ICMP add
 /// `Transport` = 2; TCP's flags add `Protocol` = 6 and `Transport` = 1.
 ///
 /// ```
@@ -88,7 +88,7 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// Fields that are 0 where the packet does not have them, and what says that it has.
+/// The conditions under which a packet has a field.
 fn prerequisites(field: Field) -> &'static [(Field, u128)] {
     match field {
         Field::Ipv4Src | Field::Ipv4Dst => &[(Field::IpVersion, 4)],
@@ -143,7 +143,7 @@ impl Rule {
         }
     }
 
-    /// Whether some protocol meets the conditions on it and has the header that [`Field::Transport`] tells.
+    /// Whether some protocol meets the conditions on it and has the header of [`Field::Transport`].
     fn has_protocol(&self) -> bool {
         let (flow, mask) = (self.matched.flow(), self.matched.mask());
         let (value, bits) = (flow.get(Field::Protocol), mask.get(Field::Protocol));
@@ -219,7 +219,7 @@ impl Rule {
         Ok(())
     }
 
-    /// Some value of the field meets both mask and range. A range that has become superfluous goes.
+    /// Checks that some value of the field meets both mask and range. Removes a range that is no longer needed.
     fn check(&mut self, field: Field) -> Result<(), RuleError> {
         let Some(at) = self.ranges.iter().position(|range| range.field == field) else {
             return Ok(());

@@ -86,7 +86,7 @@ impl Exact {
     }
 }
 
-/// What a word adds to the sum.
+/// The summand of a word.
 #[inline(always)]
 pub(crate) fn exact_product<V: Lanes<Word = u64>>(word: V, key: V) -> V {
     word.xor(word.srl64(32)).mul64(key.or(key.longs(1)))

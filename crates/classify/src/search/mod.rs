@@ -89,7 +89,7 @@ impl Searcher {
         cache.level.run(packed::Packed { search, plan, scratch });
     }
 
-    /// Takes in what changed in the cache, and from time to time the hits.
+    /// Follows the changes of the cache and, from time to time, the hits.
     fn follow(&mut self, cache: &Cache) {
         let mut is_new = false;
         let old = (self.version.cache, self.version.subtables);

@@ -84,7 +84,7 @@ impl Group {
         &self.words
     }
 
-    /// Moves what searches read of many groups into few pages.
+    /// Moves the parts of many groups that searches read into few pages.
     pub(super) fn pack(groups: &mut [Self]) {
         Buckets::pack(groups.iter_mut().map(|group| &mut group.tuples));
     }

@@ -166,7 +166,7 @@ impl Tuple {
         self.records = Table::with(len, |records| records[..old.len()].copy_from_slice(&old));
     }
 
-    /// Moves what searches read of many tuples into few pages.
+    /// Moves the parts of many tuples that searches read into few pages.
     pub(super) fn pack(tuples: &mut [Self]) {
         Buckets::pack(tuples.iter_mut().map(|tuple| &mut tuple.numbers));
         Table::pack(tuples.iter_mut().map(|tuple| &mut tuple.records));

@@ -309,7 +309,7 @@ impl<K: Bits + Default> Trie<K> {
 
     /// Walks the trie for several values at once, at most [`TOGETHER`], so that their memory accesses overlap. Calls
     /// `found` with the number of a value, and the length and groups of each of its prefixes, shortest first. Some
-    /// prefixes are reported twice, and some are of no rule and have no groups. `shown` gets how many bits of each
+    /// prefixes are reported twice, and some belong to no rule and have no groups. `shown` gets how many bits of each
     /// value prove that it has no other prefixes.
     #[inline(always)]
     pub(super) fn walk(

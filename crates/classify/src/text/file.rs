@@ -13,7 +13,7 @@ pub struct RuleFileError {
     problem: RuleFileProblem,
 }
 
-/// What is wrong with a file of rules.
+/// The fault of a file of rules.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RuleFileProblem {

@@ -4,7 +4,7 @@ use super::draft::{Draft, Word, unquoted, words};
 use super::{RuleOptions, RuleText, TextError, values};
 use crate::{Action, Condition, Field};
 
-/// What was found so far.
+/// The state of the reader.
 struct Reader<'a> {
     chain: &'a str,
     six: bool,
@@ -12,7 +12,7 @@ struct Reader<'a> {
     table: Option<(&'a str, Word<'a>)>,
     /// Whether a table `filter` began.
     filter: bool,
-    /// What the chain does with packets that no rule of it matches, and where that stands.
+    /// The chain's action for packets that none of its rules matches, and its position.
     policy: Option<(Word<'a>, Action)>,
     others: Vec<&'a str>,
     out: RuleText,

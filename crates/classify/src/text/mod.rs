@@ -119,8 +119,8 @@ impl Default for RuleOptions {
 pub struct RuleText {
     /// The rules.
     pub rules: Rules,
-    /// For reports: parts that were left out because they concern other packets, and how the text was read where it
-    /// does not say it.
+    /// For reports: parts that were left out because they concern other packets, and how ambiguous parts of the text
+    /// were read.
     pub notes: Vec<String>,
 }
 

@@ -6,10 +6,10 @@ use super::draft::{Draft, Word, unquoted, words};
 use super::{RuleOptions, RuleText, TextError, values};
 use crate::{Action, Condition, Field};
 
-/// One end of a line is a word of its own: rules end there.
+/// The end of a line is a separate word, because rules end there.
 const END: &str = "\n";
 
-/// The words of the whole text. Braces, commas and semicolons are words of their own.
+/// The words of the whole text. Braces, commas and semicolons are separate words.
 fn all_words(text: &str) -> Result<Vec<Word<'_>>, TextError> {
     let mut all = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over what stands between braces; the first was read.
+    /// Skips everything up to the closing brace; the opening one was read.
     fn skip(&mut self, open: Word<'a>) -> Result<(), TextError> {
         let mut depth = 1;
         while let Some(word) = self.next() {
@@ -301,7 +301,7 @@ impl<'a> Reader<'a> {
                 "drop" => action = Some(Action::Drop),
                 "reject" => {
                     action = Some(Action::Drop);
-                    // What the sender hears of it.
+                    // The kind of error for the sender.
                     let ends = [END, ";", "}", "comment"];
                     while self.peek().is_some_and(|word| !ends.contains(&word.text)) {
                         self.at += 1;

@@ -93,7 +93,7 @@ pub(super) fn ports(word: &str, between: char) -> Option<Condition> {
     match word.split_once(between) {
         None => Some(Condition::Is(port(word)?)),
         Some((first, last)) => {
-            // iptables leaves out what is the first or the last of all ports.
+            // iptables omits the first and the last of all ports.
             let end = |word: &str, end| match word.is_empty() && between == ':' {
                 true => Some(end),
                 false => port(word),

@@ -17,7 +17,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Refuses an output whose name says another format than its content will have.
+    /// Refuses an output whose name ending does not match the format of its content.
     pub fn check_name(&self, format: LogFormat) -> Result<(), Failure> {
         use LogFormat::{Arrow, Csv, JsonLines, List, Parquet, Pcap, Tsv};
         let is_named_so = match LogFormat::from_path(&self.output) {
@@ -33,7 +33,7 @@ impl Job {
         let written = if format == Pcap { Csv } else { format };
         let ending = if format == List { "txt" } else { written.name() };
         Err(Failure::new(format_args!(
-            "{}: its name says another format than {written}, which {} is annotated in",
+            "{}: its name ending does not match {written}, the format of the results of {}",
             self.output.display(),
             self.input.display()
         ))

@@ -200,8 +200,8 @@ fn records_take_the_places_of_old_ones() {
     assert_eq!(change(&mut copy, 2, 5, Hop::new(2)), in_place);
 }
 
-/// Patches append records that are longer until the records have grown by half. Then those in use are copied, without the
-/// garbage.
+/// Patches append records that are longer until the records have grown by half. Then those in use are copied, without
+/// the garbage.
 #[test]
 fn records_in_use_move_when_patches_have_filled_the_room() {
     let mut rng = Rng::new(4);

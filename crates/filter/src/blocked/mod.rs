@@ -21,7 +21,7 @@ pub(crate) const WORDS: usize = 8;
 /// Half a cache line.
 pub(crate) type Block = [u32; WORDS];
 
-/// What the second hash is multiplied by for each word: odd numbers without a pattern.
+/// The multipliers of the second hash for each word: odd numbers without a pattern.
 pub(crate) static FACTORS: Block = {
     let mut factors = [0; WORDS];
     let mut word = 0;
@@ -75,7 +75,7 @@ impl BlockedFilter {
         Self { blocks, hash, level: isa.level() }
     }
 
-    /// The smallest filter that lets about `rate` of the other keys pass when `keys` keys are in it.
+    /// The smallest filter with a false-positive rate of about `rate` when `keys` keys are in it.
     pub fn for_rate(keys: usize, rate: f64, hash: Hash) -> Self {
         let (mut low, mut high) = (1, Self::MAX_BLOCKS);
         while low < high {

@@ -11,7 +11,7 @@ use crate::probe::Job;
 /// Keys hashed at a time.
 const GROUP: usize = 32;
 
-/// How many groups ahead blocks are asked for: some 250 keys, as far as it takes from memory.
+/// How many groups ahead blocks are prefetched: some 250 keys, the time of an access to memory.
 const LEAD: usize = 8;
 
 /// Groups under way: a power of two above the lead.
@@ -75,8 +75,8 @@ impl<T: Word, F: HashFamily, const PREFETCH: bool> Kernel for Probe<'_, T, F, PR
     }
 }
 
-/// Hashes at most a group of keys, and asks for their blocks. What is behind them in the group are
-/// numbers of blocks too.
+/// Hashes at most a group of keys, and prefetches their blocks. The other places of the group have valid block numbers,
+/// too.
 #[inline(always)]
 fn hash<V: Lanes, F: HashFamily, const PREFETCH: bool>(
     simd: V::Simd,

@@ -31,8 +31,8 @@ pub(crate) use positions::BitPositions;
 pub enum Form {
     /// One key after the other, to its first bit that is not set. In the order of the keys.
     Scalar,
-    /// Vectors of 256 bits whose lanes move to the next position or the next key on their own, by a
-    /// table of permutations (Polychroniou and Ross): what HPBF is compared with. At most two ways.
+    /// Vectors of 256 bits whose lanes move to the next position or the next key on their own, by a table of
+    /// permutations (Polychroniou and Ross), with which HPBF is compared. At most two ways.
     Permute,
     /// [`Form::Permute`] with vectors of 512 bits and nothing else changed, HPBF's *naive* form: the table
     /// has 65,536 rows, 1 MiB. At most two ways.
@@ -40,8 +40,8 @@ pub enum Form {
     /// HPBF: vectors of 512 bits, whose finished lanes are filled by an expanding load. One to eight
     /// ways.
     Refill,
-    /// Ours: all keys of a block at their first position, what passes at the second, and so on. No
-    /// vector waits for the one before. In the order of the keys; needs AVX2 or AVX-512.
+    /// Ours: all keys of a block at their first position, those that pass at the second, and so on. No vector waits for
+    /// the one before. In the order of the keys; needs AVX2 or AVX-512.
     Staged,
 }
 
@@ -100,7 +100,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The best form that we know for a filter of this size in bytes.
+    /// The fastest known form for a filter of this size in bytes.
     pub fn best(bytes: usize, isa: Isa) -> Self {
         let form = if isa == Isa::Scalar { Form::Scalar } else { Form::Staged };
         Self { form, ways: 1, prefetch: bytes > PREFETCH_FROM }

@@ -12,7 +12,7 @@ use crate::{Hash, WordKey};
 
 /// A batch of keys for [`Bits::part`]. All slices have one length.
 pub struct Parting<'a, K> {
-    /// The bits of the keys that count here: what is asked for is `key & mask`.
+    /// The significant bits of the keys: the filter is queried for `key & mask`.
     pub mask: K,
     /// The keys; those that fail come to the front, in order.
     pub keys: &'a mut [K],

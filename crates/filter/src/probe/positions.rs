@@ -39,8 +39,8 @@ impl<'a> BitPositions<'a> {
         unsafe { self.positions(hashes).test(self.words) }
     }
 
-    /// Prefetches the words that the hashes point at, as far as the second-level cache: where the first
-    /// level's few buffers for lines on their way are taken for that long, asking gains nothing.
+    /// Prefetches the words that the hashes point at, into the second-level cache: prefetches into the first level gain
+    /// nothing while its few line fill buffers are in use.
     #[inline(always)]
     pub fn prefetch<V: Lanes>(self, hashes: V) {
         let mut at = [V::Word::default(); 16];

@@ -169,7 +169,7 @@ fn refill<V: Lanes, F: HashFamily, M: Moves, const WAYS: usize, const PREFETCH: 
     finish::<V, F>(job, &ways, n)
 }
 
-/// Tests what is in the ways or before their ends, one by one.
+/// Tests the keys that are in the ways or before their ends, one by one.
 #[inline(always)]
 fn finish<V: Lanes, F: HashFamily>(
     job: &mut Job<'_, V::Word>,

@@ -34,13 +34,13 @@ impl<T: Word, F: HashFamily, const PREFETCH: bool> Kernel for Staged<'_, '_, T, 
     }
 }
 
-/// Keys in a block: few enough that what passes the first test is still in the first-level cache, and
-/// so many that the ends of the stages, where nothing more is asked for ahead, are rare.
+/// Keys in a block: few enough that the keys that pass the first test are still in the first-level cache, and so many
+/// that the ends of the stages, where nothing is prefetched, are rare.
 const fn block(prefetch: bool) -> usize {
     if prefetch { 4096 } else { 1024 }
 }
 
-/// How many vectors ahead words are asked for.
+/// How many vectors ahead words are prefetched.
 const LEAD: usize = 16;
 
 /// Tests all keys; how many passed.
@@ -69,7 +69,7 @@ fn staged<V: Lanes, F: HashFamily, const PREFETCH: bool>(
 /// Tests `keys` keys from `from` at their `index`th position, and puts those that pass at `to` of
 /// the output; how many these are. `FIRST`: the keys are the input's, otherwise the output's.
 ///
-/// What is read lies at or behind what is written: `to <= from`, both of the same numbering.
+/// Reads are at or after the position of writes: `to <= from`, in the same numbering.
 #[inline(always)]
 fn stage<V: Lanes, F: HashFamily, const PREFETCH: bool, const FIRST: bool>(
     simd: V::Simd,

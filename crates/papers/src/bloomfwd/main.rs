@@ -262,7 +262,7 @@ impl Experiment<'_> {
             Family::V6 => !table.v6.is_empty(),
         };
         if !has_routes {
-            let advice = "take another table, or say --family";
+            let advice = "take another table, or set --family";
             return Err(format!("{name}: no IP{family} routes; {advice}").into());
         }
         match family {

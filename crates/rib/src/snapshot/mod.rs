@@ -51,8 +51,8 @@
 //!
 //! # Version 2: several dates
 //!
-//! A file of several dates ([`DatedSnapshot`], [`crate::dated`]) has version 2, so that no program takes it for one table. Its
-//! sections are those of version 1, and:
+//! A file of several dates ([`DatedSnapshot`], [`crate::dated`]) has version 2, so that no program takes it for one
+//! table. Its sections are those of version 1, and:
 //!
 //! | section | logical | content |
 //! |---|---|---|

@@ -78,7 +78,7 @@ impl fmt::Display for Event {
             }
             Self::Difference { prefix, addr, expected, found, differences } => write!(
                 f,
-                "the engine is wrong at {addr}, near {prefix}: {found:?}, the RIB says {expected:?} \
+                "the engine is wrong at {addr}, near {prefix}: {found:?}, but {expected:?} in the RIB \
                  ({differences} probes differ); it is being built anew"
             ),
             Self::NotFollowed { name, reason } => {

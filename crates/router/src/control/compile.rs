@@ -186,8 +186,8 @@ impl<'a> Compiler<'a> {
         let interface = self.links.interface(port.interface);
         let addresses = || self.links.addresses(port.interface);
         let mut own: Vec<IpAddr> = addresses().map(|address| address.local).collect();
-        // Behind the addresses, of which the first is where errors come from: what is sent to all hosts of a
-        // subnet is for the kernel, as are the router's own addresses.
+        // After the addresses, because errors come from the first one. Packets to a subnet's broadcast address are for
+        // the kernel, like those to the router's own addresses.
         own.extend(addresses().filter_map(broadcast));
         EgressPort {
             mac: interface.and_then(|interface| interface.mac).unwrap_or(port.mac),

@@ -115,7 +115,7 @@ impl fmt::Display for ControlError {
         match self {
             Self::Io(error) => write!(f, "the control cannot run: {error}"),
             Self::NoTable(vrf) => write!(f, "table {vrf} is not followed"),
-            Self::NoAnswer => f.write_str("the kernel did not say its links in time"),
+            Self::NoAnswer => f.write_str("the kernel did not report its links in time"),
         }
     }
 }

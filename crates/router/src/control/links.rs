@@ -130,12 +130,12 @@ impl Links {
     }
 
     /// The interface whose subnet has this address: the longest prefix, of equals the lowest index. Link-local
-    /// addresses are in every subnet, so no interface can be told by them.
+    /// addresses are in every subnet, so they identify no interface.
     pub fn connected(&self, address: IpAddr) -> Option<u32> {
         self.subnets().interface(address)
     }
 
-    /// The subnets of all interfaces, to be asked often.
+    /// The subnets of all interfaces, in a form for many lookups.
     pub(super) fn subnets(&self) -> Subnets {
         let mut subnets = Subnets::default();
         for of in self.addresses.keys() {

@@ -13,14 +13,14 @@ pub trait Resolve: Send + Sync {
     fn want(&self, port: u16, address: IpAddr);
 }
 
-/// Neighbours that may be wanted at once; others are wanted in vain until these are found or given up.
+/// Maximum number of wanted neighbours. Requests for others are dropped until these are found or given up.
 const MOST_WANTED: usize = 4096;
-/// How long after a question the next one for the same neighbour may follow.
+/// Minimum time between two requests for the same neighbour.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Questions a second, and at once.
+/// Maximum number of requests a second.
 const RATE: u32 = 1000;
 
-/// What workers want, for the control thread to take.
+/// The neighbours that workers want, for the control thread.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     /// Not taken yet.
@@ -39,14 +39,14 @@ impl Wanted {
     }
 }
 
-/// Decides when the kernel is asked.
+/// Decides when requests are sent to the kernel.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     queue: VecDeque<(u32, IpAddr)>,
     queued: HashSet<(u32, IpAddr)>,
-    /// When each neighbour was asked for last; forgotten after the pause.
+    /// The time of the last request for each neighbour, kept for the pause.
     asked: HashMap<(u32, IpAddr), Duration>,
-    /// Questions that may be asked, times a second, as of `at`.
+    /// The number of allowed requests, in units of time, as of `at`.
     credit: Duration,
     at: Duration,
     pub(super) count: u64,
@@ -64,7 +64,7 @@ impl Questions {
         }
     }
 
-    /// The next neighbour to be asked for, if it is time.
+    /// The next neighbour to request, if it is time.
     pub(super) fn next(&mut self, now: Duration) -> Option<(u32, IpAddr)> {
         let passed = now.saturating_sub(self.at);
         // At most a quarter of a second's questions at once.

@@ -43,23 +43,23 @@ pub struct Watched {
     pub refused: u64,
 }
 
-/// What came of a datagram.
+/// The result of a datagram.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Came {
-    /// Packets can tell the difference.
+    /// Whether something changed that affects packets.
     pub(super) is_changed: bool,
     /// One complete dump has been received.
     pub(super) is_complete: bool,
-    /// Neighbours that will be forgotten unless they are asked.
+    /// Neighbours that the kernel will forget unless they are probed.
     pub(super) stale: Vec<(u32, IpAddr)>,
     /// The first error by which a question was refused.
     pub(super) refused: Option<u32>,
-    /// What could not be read, if this is the first time.
+    /// The damage of the datagram, if it is the first damage.
     pub(super) damage: Option<String>,
 }
 
 impl Watch {
-    /// Asks for everything.
+    /// Requests a dump of everything.
     pub(super) fn dump(&mut self, now: Duration, links: &mut Links, out: &mut Vec<u8>) {
         links.begin();
         self.figures.dumps += 1;
@@ -74,7 +74,7 @@ impl Watch {
         part.ask(self.sequence, out);
     }
 
-    /// Asks for a neighbour.
+    /// Requests the resolution of a neighbour.
     pub(super) fn question(&mut self, interface: u32, address: IpAddr, out: &mut Vec<u8>) {
         ask_for_neighbour(interface, address, QUESTION, out);
     }
@@ -84,7 +84,7 @@ impl Watch {
         self.deadline
     }
 
-    /// Takes in a datagram; `out` gets what is to be sent.
+    /// Processes a datagram. Appends the messages to send to `out`.
     pub(super) fn datagram(
         &mut self,
         now: Duration,

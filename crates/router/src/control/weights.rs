@@ -23,7 +23,7 @@ pub fn shares(weights: &[u32]) -> Vec<u32> {
     if total / divisor <= most {
         return weights.iter().map(|&weight| (u64::from(weight) / divisor) as u32).collect();
     }
-    // The largest remainders get what rounding down leaves.
+    // The largest remainders get the shares that rounding down leaves.
     let scaled = |weight: u32| u128::from(weight) * u128::from(most);
     let mut shares: Vec<u32> =
         weights.iter().map(|&weight| (scaled(weight) / u128::from(total)) as u32).collect();

@@ -21,7 +21,7 @@ use crate::Pool;
 use crate::forward::{Outcome, TOGETHER};
 use crate::port::Queue;
 
-/// The threads that the options ask for.
+/// The threads of the options.
 pub(super) fn workers(
     ports: &[Attached<'_>],
     options: &PipelineOptions,
@@ -94,7 +94,7 @@ fn those(shared: &Shared, does: impl Fn(&Role) -> bool) -> Vec<usize> {
     all.filter(|(_, worker)| does(&worker.role)).map(|(at, _)| at).collect()
 }
 
-/// Who has which half: of a port with several queues each thread gets some, and ports with one queue are shared out.
+/// The thread of each half. The queues of a port are distributed over the threads, and so are ports with one queue.
 fn owner(threads: &[usize], port: usize, queue: usize) -> usize {
     threads[(port + queue) % threads.len()]
 }
@@ -223,7 +223,7 @@ fn share_out<'p>(
                 });
             };
             match host.take() {
-                // What the machine sends goes out by the port's first half, which this thread has.
+                // Packets from the machine are sent by the port's first half, which this thread has.
                 Some(Queue { receive, transmit: to_host }) => {
                     add(port, false, transmit, Some(receive));
                     if !is_shared {

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The clock is asked once a burst, and between the stages of one burst of so many: an odd number, so that ports that
-/// take turns are timed alike.
+/// The clock is read once a burst, and between the stages of one in this many bursts. The number is odd, so that ports
+/// that take turns are timed equally.
 const TIMED: u64 = 17;
 
 #[derive(Clone)]
@@ -21,7 +21,7 @@ impl Clock {
         Self { started, last, bursts, is_timed }
     }
 
-    /// The time, asked of the system: some 20 ns.
+    /// The time, read from the system, which takes some 20 ns.
     #[inline]
     pub(super) fn now(&self) -> u64 {
         let now = self.started.elapsed().as_nanos() as u64;
@@ -29,7 +29,7 @@ impl Clock {
         now
     }
 
-    /// The time when this thread asked last.
+    /// The time of this thread's last read.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         self.last.get()
@@ -41,8 +41,8 @@ impl Clock {
         self.is_timed.set(self.bursts.replace(self.bursts.get() + 1).is_multiple_of(TIMED));
     }
 
-    /// A stage that began at that time ends. Returns what is to be counted for it, so that the sum over all bursts is
-    /// an estimate of their time.
+    /// A stage that began at that time ends. Returns the time to count for it, such that the sum over all bursts is an
+    /// estimate.
     #[inline]
     pub(super) fn stage(&self, began: u64) -> u64 {
         if self.is_timed.get() { TIMED * self.now().saturating_sub(began) } else { 0 }

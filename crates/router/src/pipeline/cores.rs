@@ -27,7 +27,7 @@ pub fn check(cores: &[usize]) -> Result<(), String> {
 }
 
 fn check_in(allowed: &[usize], cores: &[usize]) -> Result<(), String> {
-    // Where the system does not say which ones there are, it says whether a thread can be pinned.
+    // If the system does not list the cores, pinning a thread shows whether its core exists.
     match cores.iter().find(|core| !allowed.is_empty() && !allowed.contains(core)) {
         None => Ok(()),
         Some(core) => {
@@ -86,7 +86,7 @@ pub fn list(text: &str) -> Option<Vec<usize>> {
     Some(numbers)
 }
 
-/// A core for each thread, of which those where `lookups` says so look up; none if there are not enough.
+/// A core for each thread; `lookups` has the threads that look up. No cores if there are not enough.
 pub(super) fn assign(groups: &[Vec<usize>], lookups: &[bool]) -> Vec<Option<usize>> {
     let cores: usize = groups.iter().map(Vec::len).sum();
     if lookups.len() > cores {
@@ -94,7 +94,8 @@ pub(super) fn assign(groups: &[Vec<usize>], lookups: &[bool]) -> Vec<Option<usiz
     }
     let wanted = lookups.iter().filter(|looks_up| **looks_up).count();
     let others = lookups.len() - wanted;
-    // The smallest group that has room for all lookups, and leaves enough outside for the rest if any does.
+    // The smallest group that has room for all lookups, and leaves enough cores outside for the others, if there is
+    // one.
     let mut order: Vec<&Vec<usize>> = groups.iter().collect();
     order.sort_by_key(|group| {
         let (fits, apart) = (group.len() >= wanted, cores - group.len() >= others);
@@ -104,7 +105,7 @@ pub(super) fn assign(groups: &[Vec<usize>], lookups: &[bool]) -> Vec<Option<usiz
     let cores = |group: &&Vec<usize>| group.iter().rev().copied().collect::<Vec<_>>();
     let mut left: Vec<usize> = order.iter().flat_map(cores).collect();
     let for_lookups: Vec<usize> = left.drain(..wanted).collect();
-    // The rest comes from the other end, where no lookup is.
+    // The others get cores from the other end, where no lookup thread is.
     let first = order.first().map_or(0, |group| group.len().saturating_sub(wanted));
     let first = first.min(left.len());
     left.rotate_left(first);

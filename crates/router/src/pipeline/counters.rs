@@ -117,19 +117,19 @@ impl Flow {
     }
 }
 
-/// What a thread counted of a port.
+/// A thread's counts for a port.
 #[derive(Default)]
 pub(super) struct OfPort {
     pub(super) received: Flow,
     pub(super) sent: Flow,
     pub(super) to_host: Flow,
     pub(super) from_host: Flow,
-    /// The sum of what its queues of this thread lost.
+    /// The sum of the packets that its queues of this thread lost.
     pub(super) lost_in: Count,
     pub(super) lost_out: Count,
 }
 
-/// What a thread counted. Only that thread writes.
+/// A thread's counts. Only that thread writes them.
 #[repr(align(128))]
 pub(super) struct WorkerCounters {
     pub(super) receive: Stage,
@@ -229,7 +229,7 @@ pub struct PortCounts {
 /// A thread's counters.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerCounts {
-    /// Its name: what it does and its number in that.
+    /// Its name: its role and its number in that role.
     pub name: String,
     /// The core that it is pinned to.
     pub core: Option<usize>,
@@ -252,14 +252,14 @@ pub struct CounterValues {
     pub losses: [u64; Loss::ALL.len()],
     /// Packets that the lookup stages dropped.
     pub dropped: u64,
-    /// Packets for this machine that the kernel has by itself.
+    /// Packets for this machine that the kernel receives, too.
     pub shared: u64,
     /// Packets that wait for neighbours.
     pub held: u64,
     /// Nanoseconds from the beginning of receiving to having given to ports, each burst counted with its packets. A
     /// burst that was made of several has the time of the oldest. As of at most 100 ms ago.
     pub latency: Histogram<u64>,
-    /// What the lookup stages counted, one for each.
+    /// The counts of the lookup stages, one for each.
     pub reasons: Vec<Arc<Reasons>>,
 }
 

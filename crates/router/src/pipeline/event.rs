@@ -10,7 +10,7 @@ pub enum Event {
     Failed {
         /// The port.
         port: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// A port works again.
@@ -24,7 +24,7 @@ pub enum Event {
         port: String,
         /// The queue.
         queue: usize,
-        /// What ended it early: a capture that is cut off.
+        /// The reason for an early end: a truncated capture.
         error: Option<io::Error>,
     },
     /// A thread cannot be pinned to its core and runs on any core.

@@ -31,7 +31,7 @@ pub(super) struct Transmitter<'p> {
     /// It leads to this machine, not to the link.
     pub(super) to_host: bool,
     pub(super) half: Box<dyn Transmit<'p> + 'p>,
-    /// What this machine sends by the port.
+    /// The packets that this machine sends by the port.
     pub(super) from_host: Option<Box<dyn Receive<'p> + 'p>>,
     pub(super) has_failed: bool,
     pub(super) is_dirty: bool,
@@ -52,7 +52,7 @@ pub(super) struct Exits<'p, 'r> {
     from_host: Vec<Packet<'p>>,
 }
 
-/// How often latencies are given to those who read them.
+/// The interval at which latencies are published to readers, in nanoseconds.
 const PUBLISH: u64 = 100_000_000;
 
 impl<'p, 'r> Exits<'p, 'r> {
@@ -79,8 +79,8 @@ impl<'p, 'r> Exits<'p, 'r> {
         }
     }
 
-    /// Sends the whole burst by an exit, or drops and counts what it does not take. Says how many packets a half of
-    /// this thread's own got.
+    /// Sends the whole burst by an exit, or drops and counts the packets that it does not accept. Returns the number of
+    /// packets that a half of this thread accepted.
     pub(super) fn put(&mut self, exit: usize, burst: &mut Vec<Packet<'p>>, stamp: u64) -> usize {
         match self.ways.get(exit) {
             Some(&ExitPath::Own(at)) => {
@@ -103,7 +103,7 @@ impl<'p, 'r> Exits<'p, 'r> {
         0
     }
 
-    /// Sends what another thread looked up, by an exit of this thread's own.
+    /// Sends packets that another thread looked up, by an exit of this thread.
     pub(super) fn put_own(&mut self, exit: usize, burst: &mut Vec<Packet<'p>>) {
         match self.ways[exit] {
             ExitPath::Own(at) => self.send(at, burst),
@@ -112,7 +112,7 @@ impl<'p, 'r> Exits<'p, 'r> {
         }
     }
 
-    /// Sends by an own half. What it does not take, once it was flushed, is dropped.
+    /// Sends by a half of this thread. Packets that it does not accept, even after a flush, are dropped.
     pub(super) fn send(&mut self, at: usize, burst: &mut Vec<Packet<'p>>) {
         let before = self.clock.last();
         let (count, total) = (burst.len(), bytes(burst));
@@ -132,7 +132,7 @@ impl<'p, 'r> Exits<'p, 'r> {
         self.counters.transmit.add(count, self.clock.stage(before));
     }
 
-    /// Hands over what waits in the ports.
+    /// Sends the packets that wait in the ports.
     pub(super) fn flush(&mut self, all: bool) {
         for at in 0..self.transmitters.len() {
             let transmitter = &mut self.transmitters[at];
@@ -154,7 +154,7 @@ impl<'p, 'r> Exits<'p, 'r> {
         self.publish();
     }
 
-    /// Says once that a port fails, and once that it works again.
+    /// Reports once that a port fails, and once that it works again.
     fn judge(&mut self, at: usize, result: std::io::Result<()>) -> bool {
         let transmitter = &mut self.transmitters[at];
         let has_failed = result.is_err();
@@ -168,14 +168,14 @@ impl<'p, 'r> Exits<'p, 'r> {
         has_failed
     }
 
-    /// Sends what this machine sends, by the same port. Says how many packets that were.
+    /// Sends the packets of this machine by the same port. Returns their number.
     pub(super) fn serve_hosts(&mut self, most: usize) -> usize {
         let mut moved = 0;
         for at in 0..self.transmitters.len() {
             let mut burst = std::mem::take(&mut self.from_host);
             let transmitter = &mut self.transmitters[at];
             if let Some(half) = &mut transmitter.from_host {
-                // A host that fails has nothing to say: the port's own failures are those that are told.
+                // Failures of the host half are not reported: the port reports its own.
                 let _ = half.receive(self.pool, &mut burst, most);
                 if !burst.is_empty() {
                     moved += burst.len();
@@ -189,7 +189,7 @@ impl<'p, 'r> Exits<'p, 'r> {
         moved
     }
 
-    /// Counts the latency of packets that were received then and are gone now. The clock was just asked.
+    /// Counts the latency of packets that were received at that time and are sent now. The clock was just read.
     #[inline]
     pub(super) fn late(&mut self, stamp: u64, count: usize) {
         let now = self.clock.last();

@@ -7,8 +7,8 @@ use super::stage::{Seen, Stage, Views};
 use crate::forward::{Forwarder, Guide, Outcome, Policy, ReasonCounters};
 use crate::{Packet, Pool};
 
-/// Has a [`Policy`] judge each burst, and forwards what is left of it by the tables that the verdicts name. Without a
-/// policy [`Routing`](super::Routing) does the same with less.
+/// Gets verdicts on each burst from a [`Policy`], and forwards the remaining packets by the tables that the verdicts
+/// name. Without a policy, [`Routing`](super::Routing) does the same in less time.
 ///
 /// The tables have the ports of one router: the same ones by the same numbers in the paths of all views. Packets that
 /// leave by a port keep their order if they were looked up in the same table.
@@ -71,7 +71,7 @@ impl<V: Views, P: Policy> Stage for Guided<V, P> {
     }
 
     fn is_changed(&mut self) -> bool {
-        // All of them are asked, so that none rests on old tables.
+        // All of them are renewed, so that none keeps old tables.
         let changed = self.tables.iter_mut().map(|(views, seen)| seen.is_changed(views));
         changed.fold(false, |any, is_changed| any | is_changed)
     }

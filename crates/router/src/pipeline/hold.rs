@@ -12,7 +12,7 @@ pub struct HoldOptions {
     pub each: usize,
     /// Packets for all neighbours, shared equally among the lookup threads. Beyond it, new packets are dropped.
     pub all: usize,
-    /// How long the first packet waits before all packets for its neighbour are given up, in nanoseconds.
+    /// How long the first packet waits before all packets for its neighbour are dropped, in nanoseconds.
     pub nanos: u64,
 }
 
@@ -63,8 +63,8 @@ impl<'p> Hold<'p> {
         None
     }
 
-    /// Takes all packets out, to be tried again, each neighbour's in their order. What is kept again afterwards has
-    /// waited since it came first; call [`Hold::forget`] then.
+    /// Takes all packets out, for another attempt, each neighbour's in their order. Packets that are kept again
+    /// afterwards count as waiting since they first came. Call [`Hold::forget`] then.
     pub(super) fn retry(&mut self, burst: &mut Vec<Packet<'p>>) {
         burst.extend(self.neighbours.values_mut().flat_map(|known| known.packets.drain(..)));
         self.count = 0;

@@ -6,7 +6,7 @@ use shuttle::thread;
 
 use super::bell::{Bell, Signal};
 
-/// A signal that counts, and whose waiting never ends by itself.
+/// A signal that counts. A wait for it never times out.
 #[derive(Default)]
 struct Counted {
     raised: Mutex<usize>,

@@ -63,7 +63,7 @@ impl<'p> Receiver<'p> {
 
     /// Whether nothing will ever come again.
     pub(super) fn is_over(&self) -> bool {
-        // In this order: what was put in before the end is seen.
+        // In this order, so that packets that were put in before the end are seen.
         self.0.is_abandoned() && self.0.is_empty()
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct ReceiveQueue<'p> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Works,
-    /// It failed, and is asked again at this time.
+    /// It failed, and is tried again at this time.
     Fails(u64),
     Over,
 }
@@ -41,7 +41,7 @@ impl<'p> ReceiveQueue<'p> {
         Self { port, queue, number, half, state: State::Works }
     }
 
-    /// Appends what there is to the burst, with the port's number.
+    /// Appends the waiting packets to the burst, with the port's number.
     pub(super) fn receive(
         &mut self,
         pool: &'p Pool,
@@ -68,14 +68,14 @@ impl<'p> ReceiveQueue<'p> {
         self.judge(result, now, (events, names));
     }
 
-    /// Says once that it fails, that it works again, and that it is over.
+    /// Reports once that it fails, once that it works again, and once that it has ended.
     pub(super) fn judge(
         &mut self,
         result: io::Result<()>,
         now: u64,
-        description: (&Events<'_>, &[String]),
+        log: (&Events<'_>, &[String]),
     ) {
-        let (events, names) = description;
+        let (events, names) = log;
         let port = || names[usize::from(self.port)].clone();
         let before = self.state;
         let mut last = None;
@@ -103,7 +103,7 @@ impl<'p> ReceiveQueue<'p> {
         self.state == State::Over
     }
 
-    /// Whether it is to be asked.
+    /// Whether to receive from it.
     pub(super) fn is_ready(&self, now: u64) -> bool {
         match self.state {
             State::Works => true,

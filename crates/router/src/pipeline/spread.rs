@@ -7,7 +7,7 @@ use fibula_packet::{Frame, LinkType};
 use crate::Packet;
 
 /// A number that all packets of a flow have in common: of their addresses alone, since later fragments have no ports.
-/// What is not IP is one flow for each port.
+/// Packets other than IP are one flow for each port.
 pub(super) fn flow(packet: &Packet<'_>) -> u32 {
     let Some((from, to)) = Frame::parse(LinkType::Ethernet, packet.bytes()).ends() else {
         return packet.port.into();

@@ -24,7 +24,7 @@ pub trait Stage: Send {
         outcome: &mut Outcome<'p>,
     );
 
-    /// Gives up packets that waited for a neighbour in vain.
+    /// Drops packets that waited for a neighbour in vain.
     fn fail<'p>(
         &mut self,
         pool: &'p Pool,

@@ -1,5 +1,5 @@
-//! A thread of the pipeline. What it does follows from what it has: receiving halves, rings from receiving threads, a
-//! lookup stage, rings from lookup threads, transmitting halves.
+//! A thread of the pipeline. Its parts determine its work: receiving halves, rings from receiving threads, a lookup
+//! stage, rings from lookup threads, transmitting halves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use super::{Resolve, Shared};
 use crate::forward::{Outcome, TOGETHER};
 use crate::{Packet, Pool};
 
-/// What looks up.
+/// The lookup of a thread.
 pub(super) struct Lookup<'p, 'r> {
     pub(super) stage: Box<dyn Stage + 'r>,
     pub(super) outcome: Outcome<'p>,
     pub(super) hold: Hold<'p>,
     pub(super) resolve: &'r Resolve<'r>,
-    /// When what waits for neighbours is tried again at the latest.
+    /// The latest time to retry packets that wait for neighbours.
     pub(super) retry_at: u64,
-    /// When the stage was last asked whether something changed.
+    /// The time of the stage's last renewal.
     pub(super) asked_at: u64,
 }
 
@@ -65,9 +65,9 @@ pub(super) struct Worker<'p, 'r> {
     pub(super) stamps: Vec<(u64, usize)>,
 }
 
-/// How long a thread with a lookup stage waits at most: its tables must be asked for.
+/// The longest wait of a thread with a lookup stage, which must renew its tables.
 const LOOKUP_WAIT: u64 = 5_000_000;
-/// How long others do.
+/// The longest wait of other threads.
 const WAIT: u64 = 100_000_000;
 /// How long it waits for a receiving half without a descriptor while it has other things to look at.
 const BLIND_WAIT: u64 = 1_000_000;
@@ -118,7 +118,7 @@ impl<'p> Worker<'p, '_> {
         }
     }
 
-    /// Does what there is to do, and says for how many packets.
+    /// Processes all waiting packets once. Returns their number.
     fn round(&mut self) -> usize {
         let mut moved = 0;
         if !self.only_sends && !self.shared.is_stopped() {
@@ -141,12 +141,12 @@ impl<'p> Worker<'p, '_> {
     fn receive(&mut self) -> usize {
         let mut moved = 0;
         let mut burst = mem::take(&mut self.burst);
-        // Asked after the last burst, or since: nothing takes long in between.
+        // Read after the last burst, or later. Nothing in between takes long.
         let mut before = self.exits.clock.last();
-        let description = (self.exits.events, self.exits.names);
+        let log = (self.exits.events, self.exits.names);
         for at in 0..self.sources.len() {
             let (from, source) = (burst.len(), &mut self.sources[at]);
-            source.receive(self.pool, &mut burst, self.most, before, &self.counters, description);
+            source.receive(self.pool, &mut burst, self.most, before, &self.counters, log);
             let (count, port, number) = (burst.len() - from, source.port, source.number);
             if count > 0 {
                 moved += count;
@@ -208,7 +208,7 @@ impl<'p> Worker<'p, '_> {
         count
     }
 
-    /// Looks up what was received then. The clock is asked in the end.
+    /// Looks up packets that were received at that time. Reads the clock at the end.
     fn look_up(&mut self, burst: &mut Vec<Packet<'p>>, stamp: u64) {
         self.try_again();
         let Some(lookup) = &mut self.lookup else { return };
@@ -258,8 +258,8 @@ impl<'p> Worker<'p, '_> {
         }
     }
 
-    /// Tries packets again that wait for a neighbour, before newer ones of their flows are looked up, and gives up
-    /// those that have waited for too long.
+    /// Tries packets again that wait for a neighbour, before newer ones of their flows are looked up, and drops those
+    /// that have waited for too long.
     fn try_again(&mut self) {
         let Some(lookup) = &mut self.lookup else { return };
         if lookup.hold.is_empty() {
@@ -312,7 +312,7 @@ impl<'p> Worker<'p, '_> {
         count
     }
 
-    /// Waits until something may have come, and does what idle threads must do.
+    /// Waits until packets may have come, and does the work of idle threads.
     fn rest(&mut self) {
         self.exits.flush(true);
         self.bell.sleep();
@@ -371,11 +371,12 @@ impl<'p> Worker<'p, '_> {
             .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
             .collect();
         let timeout = Timespec { tv_sec: 0, tv_nsec: longest as _ };
-        // An interrupted wait is a short one; other failures would be of a half, which says so when it is asked.
+        // An interrupted wait is a short one; other failures would be those of a half, which reports them when it
+        // receives.
         let _ = rustix::event::poll(&mut polled, Some(&timeout));
     }
 
-    /// Gives up what waits for neighbours, and says to all threads behind that nothing more comes.
+    /// Drops packets that wait for neighbours, and signals the end to all threads that get packets from this one.
     fn release(&mut self) {
         // With the stage go the tables that it holds.
         if let Some(mut lookup) = self.lookup.take() {

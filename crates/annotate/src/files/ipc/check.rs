@@ -68,7 +68,7 @@ fn unpacked_len(bytes: &[u8], compressed: bool) -> Result<u64, AnnotateError> {
         -1 => Ok(stored),
         len => match u64::try_from(len) {
             Ok(len) if len <= (packed.len() as u64).saturating_mul(MAX_RATIO) => Ok(len),
-            _ => Err(broken(format_args!("a buffer of {stored} bytes says that it has {len}"))),
+            _ => Err(broken(format_args!("a buffer of {stored} bytes declares {len}"))),
         },
     }
 }

@@ -23,9 +23,9 @@ use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
 /// Decoder of JSON: one object on each line, objects in an array, or objects of several lines each.
 ///
-/// Objects and the bytes between them are kept. Anything that is not an object, and an object of an array without a comma
-/// before it, is copied unchanged and counted. Members are added at the end of an object, which must not already have
-/// members with these names. An array that is not closed at the end of the input is an error.
+/// Objects and the bytes between them are kept. Anything that is not an object, and an object of an array without a
+/// comma before it, is copied unchanged and counted. Members are added at the end of an object, which must not already
+/// have members with these names. An array that is not closed at the end of the input is an error.
 #[derive(Clone)]
 pub(crate) struct JsonLines {
     names: Arc<Names>,

@@ -13,7 +13,7 @@ use crate::subtable::{Subtable, filter_bits};
 /// Vectors of packets that are hashed at a time.
 pub(super) const UNROLL: usize = 4;
 
-/// Which lanes' hashes a filter lets pass.
+/// The lanes whose hashes pass a filter.
 #[inline(always)]
 pub(super) fn passes<V: Lanes<Word = u64>>(hash: V, start: V, len: V, filters: &[u64]) -> u16 {
     let bits = filter_bits(hash);
@@ -55,7 +55,7 @@ fn hash<S: Simd, const U: usize>(
     let mut sums = [S::Lanes::splat(simd, 0u64); U];
     for (word, mask, key) in table.words.with_keys() {
         let column = &columns[word * STRIDE..][..STRIDE];
-        // One by one: what arrays have for it is not always inlined.
+        // One by one: `array::from_fn` and `map` are not always inlined.
         let (mask, key) = (S::Lanes::splat(simd, mask), S::Lanes::splat(simd, key));
         for (i, sum) in sums.iter_mut().enumerate() {
             let words = S::Lanes::load(simd, column, at + i * lanes);
@@ -67,7 +67,7 @@ fn hash<S: Simd, const U: usize>(
     }
 }
 
-/// The hashes alone, again and again: what [`repeat_hashes`](crate::repeat_hashes) measures.
+/// The hashes alone, repeated, for [`repeat_hashes`](crate::repeat_hashes).
 pub(crate) struct Hashes<'a> {
     pub(crate) cache: &'a Cache,
     pub(crate) batch: &'a Batch,

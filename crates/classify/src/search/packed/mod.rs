@@ -19,7 +19,7 @@ use plan::{FEW, few};
 pub(crate) use lanes::Hashes;
 pub(crate) use plan::Plan;
 
-/// Room for what is computed on the way.
+/// Buffers for intermediate results.
 #[derive(Clone, Debug)]
 pub(crate) struct Scratch {
     /// The columns of packets that were packed.
@@ -130,7 +130,7 @@ impl<'a, S: Simd> Run<'a, S> {
         self.search.cache.subtables.get(self.search.order.get(rank)?.at as usize)
     }
 
-    /// A filter let a packet pass: its bucket is asked for.
+    /// A packet passed a filter: prefetches its bucket.
     #[inline(always)]
     fn pend(&mut self, table: &Subtable, packet: usize, rank: usize, hash: u64) {
         table.prefetch(hash as u32);
@@ -191,7 +191,7 @@ impl<'a, S: Simd> Run<'a, S> {
         self.pack();
     }
 
-    /// Has the exact-match cache learn what it did not know.
+    /// Adds packets to the exact-match cache that it did not have.
     #[inline(always)]
     fn learn(&mut self) {
         let Some(exact) = self.search.exact.as_deref_mut() else { return };
@@ -252,7 +252,7 @@ impl<'a, S: Simd> Run<'a, S> {
         self.search.counts.hits += hits;
     }
 
-    /// The live rows that a subtable's filter lets pass; their hashes stay where they are.
+    /// The live rows that pass a subtable's filter; their hashes are not moved.
     #[inline(always)]
     fn filter(&mut self, table: &Subtable) -> Live {
         let (simd, filters) = (self.simd, &self.search.cache.filters[..]);

@@ -48,9 +48,9 @@ pub(super) struct Group {
     /// Its words among the plan's.
     from: usize,
     to: usize,
-    /// What words add to the sum that the subtable's mask does not have, less than nothing.
+    /// The negative sum of the words that the subtable's mask does not have.
     pub(super) base: Lane,
-    /// Where the filter begins; without a subtable at the word that lets nothing pass.
+    /// The beginning of the filter; without a subtable, the word that no packet passes.
     pub(super) start: Lane,
     /// The words of the filter.
     pub(super) len: Lane,

@@ -62,7 +62,7 @@ impl Flows {
             assert_eq!(
                 address.is_ipv6(),
                 is_v6,
-                "{address}: destinations of one family are asked for"
+                "{address}: all destinations must have one family"
             );
             udp.add(address);
         }

@@ -124,8 +124,8 @@ impl LastMessages {
             [("IPv4", "runmap", families.0), ("IPv6", "wideleaf", families.1)]
         {
             if !is_there {
-                let what = "no fast path: its engine has no program in the kernel, which";
-                self.report(events, format!("{name}: {what} {engine} has (--engine)"));
+                let what = "no fast path: its engine has no program in the kernel;";
+                self.report(events, format!("{name}: {what} {engine} has one (--engine)"));
             }
         }
     }
