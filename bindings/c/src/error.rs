@@ -18,13 +18,13 @@ pub(crate) fn guarded<T>(failed: T, run: impl FnOnce() -> Outcome<T>) -> T {
     let text = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(result)) => return result,
         Ok(Err(error)) => error.to_string(),
-        Err(panic) => format!("an error in fibula itself: {}", said(&*panic)),
+        Err(panic) => format!("an error in fibula itself: {}", message(&*panic)),
     };
     LAST.with_borrow_mut(|last| *last = CString::new(text.replace('\0', " ")).unwrap_or_default());
     failed
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

@@ -26,7 +26,7 @@ fn lines(rules: &Rules) -> Vec<String> {
 }
 
 #[test]
-fn our_lines_say_what_they_say() {
+fn our_lines_are_read() {
     let text = "\
 # A comment, and an empty line:
 

@@ -259,7 +259,7 @@ fn whole(
         let (digest, answers) = (hex(digest), rows.to_vec());
         output::json(&Whole { file, digest, expected_digest: expected, agrees, answers })?;
     } else {
-        let said = match (expected, is_expected) {
+        let verdict = match (expected, is_expected) {
             (None, _) => String::new(),
             (Some(_), true) => ", as expected".to_owned(),
             (Some(expected), false) => format!(", EXPECTED {expected}"),
@@ -270,7 +270,7 @@ fn whole(
             wrong => format!("{} of {} answers are WRONG", grouped(wrong), grouped(probes)),
         };
         let mut out = output::stdout();
-        writeln!(out, "{file}: checksums agree, digest {}{said}, {answers}", hex(digest))?;
+        writeln!(out, "{file}: checksums agree, digest {}{verdict}, {answers}", hex(digest))?;
         out.flush()?;
     }
     Ok(if agrees { Outcome::Done } else { Outcome::Negative })

@@ -175,7 +175,7 @@ fn stored_gzip(data: &[u8]) -> Vec<u8> {
 
 /// A line that is no question is reported with its number, shortened.
 #[test]
-fn lookups_of_other_things_are_told_apart() {
+fn lookups_of_other_things_are_distinguished() {
     let files = Files::new();
     let fib = files.snapshot();
     let host_bits = said(&["lookup", "-t", &fib, "10.0.0.1/8"]);

@@ -80,7 +80,7 @@ fn forced_and_chosen_instruction_sets() {
 }
 
 #[test]
-fn an_empty_family_is_verified_when_asked_for() {
+fn an_empty_family_is_verified_on_request() {
     let rows =
         json(&["verify", "-t", "gen:v4:2024:100:1", "--family", "v6", "--random", "30", "--json"]);
     assert!(rows.as_array().unwrap().iter().all(|row| row["wrong"] == 0 && row["probes"] == 32));

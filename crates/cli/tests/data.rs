@@ -51,7 +51,7 @@ fn standard_input_is_guessed_and_the_table_may_be_text() {
 }
 
 #[test]
-fn annotation_says_what_is_wrong() {
+fn annotation_describes_the_fault() {
     let files = Files::new();
     let fib = files.snapshot();
     let flows = files.with("flows.csv", "src,dst\n10.1.2.3,x\n");
@@ -202,7 +202,7 @@ fn a_result_is_not_named_for_another_format() {
 }
 
 #[test]
-fn damage_and_columns_are_told_with_their_places() {
+fn damage_and_columns_are_reported_with_their_places() {
     let files = Files::new();
     let fib = files.snapshot();
     let flows = files.with("flows.csv", "src;dst\n10.1.2.3;x\n10.1.2.3;10.0.0.1\n10.0.0.1\n");

@@ -241,7 +241,7 @@ fn ribs_know_their_date() {
 /// The first section of `docs/time.md`: each block of commands prints what the block behind it says, spaces aside.
 #[cfg(unix)]
 #[test]
-fn the_page_says_what_happens() {
+fn the_page_describes_the_behaviour() {
     let page = include_str!("../../../docs/time.md");
     let section = page.split("\n## ").nth(1).unwrap();
     let blocks: Vec<_> = section.split("```").skip(1).step_by(2).collect();
@@ -284,7 +284,7 @@ fn files_of_earlier_programs_open() {
 }
 
 #[test]
-fn damaged_files_say_so() {
+fn damaged_files_are_reported() {
     let (files, fib) = built();
     let mut bytes = fs::read(&fib).unwrap();
     let middle = bytes.len() / 2;

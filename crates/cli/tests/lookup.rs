@@ -240,7 +240,7 @@ fn lists_and_missing_values_are_found() {
 }
 
 #[test]
-fn layers_are_asked_together() {
+fn layers_are_looked_up_together() {
     let files = Files::new();
     let (geo, asn) = (files.with("geo.csv", TABLE), files.with("asn.txt", "10.1.2.0/25 7\n"));
     let (geo, asn) = (format!("geo={geo}"), format!("asn={asn}"));
@@ -286,7 +286,7 @@ fn another_program_asks_line_by_line() {
 }
 
 #[test]
-fn json_says_what_is_wrong() {
+fn json_describes_the_fault() {
     let files = Files::new();
     let fib = files.snapshot();
     let run = said_to(&["lookup", "-t", &fib, "--json"], "10.0.0.0/7\n1.2.3.4\n\nx\n");

@@ -6,7 +6,7 @@ use fibula_rib::{BuilderOptions, ColumnKind, ScalarType, TableBuilder};
 use crate::common::{Files, cuts, done, json, read, said};
 
 #[test]
-fn what_is_replaced_is_said_and_named() {
+fn replaced_routes_are_reported_and_named() {
     let files = Files::new();
     let a = files.with("a.csv", "prefix,name\n10.0.0.0/8,x\n11.0.0.0/8,x\n\n10.0.0.0/8,y\n");
     let b = files.with("b.txt", "# later\n11.0.0.0/8 z\n");
@@ -90,7 +90,7 @@ fn strict_refuses_a_prefix_that_is_there_twice() {
 }
 
 #[test]
-fn tags_tell_which_lists_a_prefix_is_on() {
+fn tags_show_the_lists_of_a_prefix() {
     let files = Files::new();
     let drop = files.with("drop.txt", "10.0.0.0/8\n192.0.2.0/24\n");
     let feed =
@@ -159,7 +159,7 @@ fn a_table_of_annotate_is_read_as_that_of_build() {
 }
 
 #[test]
-fn snapshots_are_mapped_or_read_as_asked() {
+fn snapshots_are_mapped_or_read_as_requested() {
     let files = Files::new();
     let fib = files.snapshot();
     let copy = files.with("copy.fib", read(&fib));

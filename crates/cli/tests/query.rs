@@ -58,7 +58,7 @@ impl Lab {
 }
 
 #[test]
-fn servers_are_asked_about_everything() {
+fn servers_answer_all_queries() {
     let lab = Lab::new(None);
     let url = lab.url();
     let ask = |args: &[&str]| done(&[&["query", "--server", &url], args].concat()).out;
@@ -131,7 +131,7 @@ fn tokens_are_in_a_file_or_the_environment() {
 }
 
 #[test]
-fn files_are_asked_about_addresses_and_prefixes() {
+fn files_answer_queries_for_addresses_and_prefixes() {
     let files = Files::new();
     let table = files.with("t.csv", "prefix,country\n193.0.0.0/8,CH\n193.0.0.0/21,NL\n");
     let ask = |args: &[&str]| said(&[&["query", "--file", &table], args].concat());

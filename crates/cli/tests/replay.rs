@@ -52,7 +52,7 @@ fn churn_is_followed_and_nothing_is_wrong() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let files = Files::new();
     let binary = files.with("binary", [0u8, 1, 2, 3]);
     for (args, what) in [
@@ -93,7 +93,7 @@ fn mistakes_are_told() {
 }
 
 #[test]
-fn stats_say_what_a_route_costs() {
+fn stats_report_the_cost_of_a_route() {
     let stats =
         json(&["stats", "--table", "gen:v4:2024:50000:1", "--engines", "radix", "--rib", "--json"]);
     let cost = stats["rib"]["bytes_per_route"].as_f64().unwrap();

@@ -220,7 +220,7 @@ fn sets_are_no_origin() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn faults_are_reported() {
     let (files, routes) = (Files::new(), data("routes.csv"));
     let vrps = data("routinator.csv");
     let bad = files.with("bad.csv", "ASN,IP Prefix,Max Length\nAS1,192.0.2.0/24,23\n");

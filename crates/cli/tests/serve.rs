@@ -238,7 +238,7 @@ fn garbage_is_disconnected() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let files = Files::new();
     let file = |text: &str| files.with("bad.toml", text);
     let check = |args: &[&str]| said(&[&["serve", "--check"], args].concat());

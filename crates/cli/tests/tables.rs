@@ -3,7 +3,7 @@
 use crate::common::{Files, TABLE, done, json, read, said, said_to};
 
 #[test]
-fn a_table_is_built_and_asked() {
+fn a_table_is_built_and_queried() {
     let files = Files::new();
     let csv = files.with("table.csv", TABLE);
     let fib = files.path("table.fib");
@@ -93,7 +93,7 @@ fn sources_merge_in_order() {
 }
 
 #[test]
-fn columns_are_chosen_and_text_is_read_as_told() {
+fn columns_are_chosen_and_text_is_read_as_set() {
     let files = Files::new();
     let odd = files.with("odd.txt", "64500;10.0.0.0;10.0.0.255;A\n64501;10.0.1.0;10.0.2.255;B\n");
     let fib = files.path("odd.fib");
@@ -108,7 +108,7 @@ fn columns_are_chosen_and_text_is_read_as_told() {
 }
 
 #[test]
-fn engines_are_asked_for() {
+fn engines_are_requested() {
     let files = Files::new();
     let csv = files.with("table.csv", TABLE);
     let fib = files.path("radix.fib");

@@ -204,7 +204,7 @@ fn a_match_has_all_values() {
 
 /// What a generation of a live table says: attributes by name, and that it has no routes.
 #[test]
-fn a_live_generation_says_what_it_has() {
+fn contents_of_a_live_generation() {
     use fibula_core::{Attributes, BgpAttributes, Change, Update};
     use fibula_rib::Peer;
     let live = crate::common::live(&Table::default());

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_come_out_as_asked_for() {
+    fn rates_are_as_requested() {
         for rate in [1e-6, 0.001, 0.01, 0.1, 0.3, 0.499, 0.5, 0.6, 0.9, 0.99] {
             let got = Parameters::for_rate(100_000, rate).rate(100_000);
             assert!((got / rate - 1.0).abs() < 0.13, "{rate} {got}");

@@ -32,7 +32,7 @@ const ARCHIVES: [&str; 8] = [
     "updates.nlri_mask_trailing_bits.gz",
 ];
 
-/// MRT files and what bgpdump prints of them.
+/// MRT files and bgpdump's output for them.
 fn cut_files() -> Vec<(PathBuf, PathBuf)> {
     let mrt = mrt_files(&cuts()).into_iter();
     mrt.filter(|path| !UNREAD.iter().any(|(part, _)| name(path).contains(part)))
@@ -70,7 +70,7 @@ fn line(bgp: &Bgp, event: &Event, like: &Line<'_>) -> String {
     let Some(route) = &event.route else { return head };
     let id = if like.has_path_id() { format!("|{}", event.path_id) } else { String::new() };
     let origin = ["IGP", "EGP", "INCOMPLETE"][usize::from(route.origin.unwrap_or(2))];
-    // What bgpdump prints where there is no next hop: the dump of IPv6 ADD-PATH routes has none.
+    // bgpdump's output if there is no next hop: the dump of IPv6 ADD-PATH routes has none.
     let next_hop = route.next_hop.unwrap_or(IpAddr::from([255; 4]));
     format!(
         "{head}{id}|{}|{origin}|{next_hop}|{}|{}",
@@ -99,7 +99,7 @@ impl<'a> Line<'a> {
         self.kind.ends_with("_AP")
     }
 
-    /// Without what is not compared.
+    /// The fields that are compared.
     fn compared(&self) -> String {
         let fields = match self.rest.contains("|W|") {
             true => 5,
@@ -153,7 +153,7 @@ fn every_line_of_bgpdump_of_the_archives() {
     assert_eq!(lines, 176_212);
 }
 
-/// The text of bgpdump says what the file says that it was printed of; returns how many updates.
+/// The text of bgpdump has the same content as its MRT file. Returns the number of updates.
 fn text_agrees(mrt: &Path, text: &Path) -> usize {
     let ((_, mrt), (report, text)) = (read_bgp(mrt), read_bgp(text));
     assert_eq!((report.format, report.damaged), ("bgpdump", 0), "{:?}", text.damage);
@@ -161,7 +161,7 @@ fn text_agrees(mrt: &Path, text: &Path) -> usize {
         let peer = &bgp.peers[event.peer as usize];
         let mut event = Event { peer: 0, ..event.clone() };
         if let Some(route) = &mut event.route {
-            // What it cannot tell from none.
+            // Values that it does not distinguish from none.
             route.local_pref = route.local_pref.filter(|&n| n > 0);
             route.med = route.med.filter(|&n| n > 0);
             route.origin = route.origin.or(Some(2));

@@ -148,8 +148,8 @@ fn one_table_in_three_forms() {
     assert_eq!(routes("openbgpd_rib_table-v2", false), table);
 }
 
-/// What BIRD wrote in ordinary records before RFC 8050, and the same sessions in records that say that
-/// they have path identifiers. Only the first have routes with large communities.
+/// Routes that BIRD wrote in ordinary records before RFC 8050, and the same sessions in records that say that they have
+/// path identifiers. Only the first have routes with large communities.
 #[test]
 fn path_identifiers_in_two_forms() {
     for (old, new) in [("bird_bgp", "bird-mrtdump_bgp"), ("bird6_bgp", "bird6-mrtdump_bgp")] {

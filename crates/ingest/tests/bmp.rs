@@ -40,7 +40,7 @@ fn messages(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Messages, peers, updates, damage, what was ignored, peers that were complete, peers that went down.
+/// Messages, peers, updates, damage, ignored messages, peers that were complete, peers that went down.
 #[test]
 fn what_is_in_the_streams() {
     let wanted = [
@@ -61,7 +61,7 @@ fn what_is_in_the_streams() {
         // The capture ends within a message.
         ("pmacct-202-cisco-2", [67, 1, 66, 1, 0, 0, 0]),
         ("pmacct-204-cisco-peer-down", [343, 7, 331, 0, 30, 5, 3]),
-        // FRR 8.0.1 copies an AS path of two-byte numbers and does not say so.
+        // FRR 8.0.1 copies an AS path of two-byte numbers and does not mark it.
         ("pmacct-205-frr-peer-down", [509, 8, 439, 2, 0, 4, 4]),
     ];
     let found: Vec<_> = streams()
@@ -185,7 +185,7 @@ fn of_bgpkit(elem: &BgpElem) -> String {
     format!("{head} {:?} {:?} [{}]", elem.next_hop, asns.last(), path.join(" "))
 }
 
-/// Message by message, what bgpkit-parser says: the same messages are sound, and unicast routes are equal. (It
+/// Message by message, compared with bgpkit-parser: the same messages are sound, and unicast routes are equal. (It
 /// reads VPN routes as if they were unicast ones, and no version 4.)
 #[test]
 fn as_bgpkit_reads_them() {
@@ -233,7 +233,7 @@ fn as_bgpkit_reads_them() {
 #[test]
 fn a_whole_table_of_frr() {
     let (_, bgp) = read_bgp(&cuts().join("bmp/frr-2.bmp.xz"));
-    // What the session said before it broke off at its end.
+    // The session's routes before it broke off at its end.
     let table: BTreeMap<(String, String), &Event> = bgp
         .events
         .iter()
@@ -289,7 +289,7 @@ fn cuts_change_nothing() {
     }
 }
 
-/// A stream that breaks off anywhere says what it said up to there, and that it broke off.
+/// A stream that breaks off anywhere has the routes up to there, and a report that it broke off.
 #[test]
 fn streams_that_break_off() {
     let path = cuts().join("bmp/netgauze-upa-3.bmp.xz");

@@ -70,7 +70,7 @@ impl Decoder for Lines {
     }
 }
 
-/// Pulls until the end; the number of pauses, and what was left.
+/// Pulls until the end. Returns the number of pauses, and the rest.
 fn pull_all(
     driver: &mut Driver,
     input: &mut dyn Read,

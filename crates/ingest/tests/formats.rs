@@ -11,7 +11,7 @@ fn read_table(name: &str) -> Result<(ReadReport, Collected), ReadError> {
     Ok((report, sink))
 }
 
-/// What the file gives, all of it sound.
+/// The content of the file, all of it sound.
 #[track_caller]
 fn gives(name: &str, format: &str, columns: &[&str], lines: &[&str]) -> Collected {
     let (report, sink) = read_table(name).unwrap();

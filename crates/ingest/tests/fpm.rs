@@ -1,4 +1,4 @@
-//! What FRR sent over FPM, beside the kernel's table at the same moments: every route, every next hop.
+//! FRR's messages over FPM, compared with the kernel's table at the same moments: every route, every next hop.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -12,7 +12,7 @@ use fibula_ingest::{Damage, Decoder, Driver, Sink, Tail, decompress};
 
 use crate::common::{archives, cuts};
 
-/// What FRR's inline form has in place of the IPv6 next hop of an IPv4 route.
+/// The next hop in FRR's inline form in place of the IPv6 next hop of an IPv4 route.
 const STAND_IN: &str = "169.254.0.1";
 
 /// A forwarding table: next hops as the expected files write them.
@@ -102,7 +102,7 @@ fn expected(path: &Path) -> BTreeMap<(Vrf, String), Vec<String>> {
     routes.collect()
 }
 
-/// Whether `ours` is what the kernel has, if an IPv6 gateway of an IPv4 route may be hidden; counts those.
+/// Whether `ours` equals the kernel's, if an IPv6 gateway of an IPv4 route may be hidden; counts those.
 fn is_same(prefix: &str, ours: &[String], kernel: &[String], hidden: &mut usize) -> bool {
     if ours == kernel {
         return true;
@@ -208,7 +208,7 @@ fn a_large_table_is_the_kernels() {
     assert_eq!(replay(&archives().join("fpm"), "large-nhg", "large-nhg"), expected);
 }
 
-/// How a stream is cut makes no difference to what it says.
+/// The cuts of a stream do not affect its content.
 #[test]
 fn reads_of_any_length_give_the_same() {
     for name in ["small-nhg.c2.fpm", "small-inline.c1.fpm"] {

@@ -7,14 +7,14 @@ use std::path::Path;
 use crate::common::{Bgp, archives, cuts, mrt_files, name, read_bgp, text};
 use fibula_ingest::{ReadError, ReadOptions, ReadReport, SourceSpec, read};
 
-/// What is known of a cut. The numbers of records are those of a walk over the headers, the numbers of
-/// updates those of bgpdump where it reads the file.
+/// The known properties of a cut. The numbers of records are those of a walk over the headers, the numbers of updates
+/// those of bgpdump where it reads the file.
 struct Known {
     name: &'static str,
     records: u64,
     updates: u64,
     damaged: u64,
-    /// The first damage: record, offset and what is wrong.
+    /// The first damage: record, offset and fault.
     first: Option<(u64, u64, &'static str)>,
 }
 
@@ -24,7 +24,7 @@ const fn sound(name: &'static str, records: u64, updates: u64) -> Known {
 
 const CUTS: [Known; 24] = [
     sound("bgpkit-ripe_rrc00_1999.09_updates.19990903.1041.first-1500-records.gz", 1500, 3512),
-    // Batches, each four bytes longer than it says.
+    // Batches, each four bytes longer than its length.
     sound("bgpkit-ripe_rrc00_2000.01_bview.20000111.0032.first-20-records.gz", 20, 3605),
     sound("bgpkit-ripe_rrc00_2000.01_updates.20000102.2014.gz", 3957, 6343),
     // State changes and OPENs that Zebra shortened.
@@ -89,7 +89,7 @@ const CUTS: [Known; 24] = [
     sound("quagga_rib", 7, 9),
 ];
 
-/// What is damaged in which archives: how many reports, and how the first begins.
+/// The damage of the archives: the number of reports, and the beginning of the first.
 const DAMAGED: [(&str, u64, &str); 4] = [
     ("trailing_bits", 1, "prefix needs 2 bytes"),
     ("_firstMB", 2, "the last record is cut short"),
@@ -220,7 +220,7 @@ fn the_table_of_a_day_of_updates() {
     assert!(table == wanted);
 }
 
-/// A file that breaks off gives what stands before that, and says so.
+/// A truncated file gives the records before the cut, and a report.
 fn cut_short(path: &Path) {
     let whole = read_bgp(path).1.events;
     let bytes = std::fs::read(path).unwrap();

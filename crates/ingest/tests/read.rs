@@ -62,7 +62,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_report_says() {
+fn contents_of_a_report() {
     let text = b"prefix,asn\n10.0.0.0/8,1\n\noops,2\n10.0.0.0/9,3\n";
     for bytes in [text.to_vec(), gzip(text)] {
         let (report, lines) = read_bytes("some/table.csv.gz", &bytes).unwrap();
@@ -147,7 +147,7 @@ fn a_cut_archive() {
     assert_eq!(lines.lines, whole);
     assert!(lines.damage.last().unwrap().contains("gzip stream is damaged or cut short"));
 
-    // Damage of the archive within the head by which the format is told.
+    // Damage of the archive within the head by which the format is detected.
     let (report, lines) = read_by("cut.gz", &bytes[..40], salvage()).unwrap();
     assert!(report.updates < 1000 && !lines.damage.is_empty());
 }
@@ -160,7 +160,7 @@ fn an_archive_that_unpacks_to_no_end() {
     assert!(error.ends_with("the archive unpacks to more bytes than any mmdb file has"), "{error}");
 }
 
-/// A flipped bit makes other routes, of which only the checksum at the end knows.
+/// A flipped bit makes other routes, which only the checksum at the end detects.
 #[test]
 fn a_failed_checksum_is_fatal() {
     for (name, bytes) in [

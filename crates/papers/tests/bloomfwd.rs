@@ -38,12 +38,12 @@ fn rows(args: &[&str], columns: &str) -> Vec<Vec<String>> {
 
 /// Runs the program, and it must go well: its standard output.
 fn done(args: &[&str]) -> String {
-    let (code, out, err) = said(args);
+    let (code, out, err) = run(args);
     assert_eq!(code, Some(0), "{args:?}: {out}{err}");
     out
 }
 
-fn said(args: &[&str]) -> (Option<i32>, String, String) {
+fn run(args: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::cargo_bin("bloomfwd").expect("the binary is built");
     let output = command.env_remove("FIBULA_ISA").args(args).output().expect("it starts");
     let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
@@ -204,7 +204,7 @@ fn wrong_options() {
         (&["--figure", "3", "--keys", "0"], "0 is not in"),
         (&["--figure", "3", "-t", V4, "--csv", "no/such/folder.csv"], "no/such/folder.csv"),
     ] {
-        let (code, out, err) = said(args);
+        let (code, out, err) = run(args);
         assert_eq!(code, Some(2), "{args:?}: {out}{err}");
         assert!(err.contains(reason), "{args:?}: {err}");
         assert_eq!(out, "", "{args:?}");

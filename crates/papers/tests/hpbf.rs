@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 
-fn said(args: &[&str]) -> (Option<i32>, String, String) {
+fn run(args: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::cargo_bin("hpbf").expect("the binary is built");
     let output = command.env_remove("FIBULA_ISA").args(args).output().expect("it starts");
     let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
@@ -14,7 +14,7 @@ fn rows(args: &[&str], head: &str) -> Vec<Vec<String>> {
     // The packets of figure 8 are one burst.
     let packets = if args[1] == "8" { &[][..] } else { &["--packets", "96"] };
     let args = [args, &["--runs", "2", "--rules", "30"], packets].concat();
-    let (code, out, err) = said(&args);
+    let (code, out, err) = run(&args);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
     let mut lines = out.lines();
     assert_eq!(lines.next(), Some(head));
@@ -73,7 +73,7 @@ fn shares_of_time() {
 
 #[test]
 fn what_is_no_experiment() {
-    let (code, out, err) = said(&["--figure", "7"]);
+    let (code, out, err) = run(&["--figure", "7"]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.contains("table1, 8, 9, ovs"), "{err}");
 }
@@ -96,7 +96,7 @@ fn options_of_other_figures() {
         (&["--figure", "ovs", "--ghz", "0"], "0.001 to 100"),
         (&["--figure", "ovs", "--ghz=-2"], "0.001 to 100"),
     ] {
-        let (code, out, err) = said(args);
+        let (code, out, err) = run(args);
         assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
         assert!(err.contains(reason), "{args:?}: {err}");
         assert!(!path.exists(), "{args:?}");
@@ -108,7 +108,7 @@ fn options_of_other_figures() {
 fn packets_and_megaflows_for_open_vswitch() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ovs");
-    let (code, out, err) = said(&[
+    let (code, out, err) = run(&[
         "--figure",
         "ovs",
         "--rules",

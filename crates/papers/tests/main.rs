@@ -12,18 +12,18 @@ use assert_cmd::Command;
 fn examples_of_the_help() {
     let mut seen = 0;
     for program in ["bloomfwd", "hpbf", "planb"] {
-        let said = |words: &[&str]| {
+        let run = |words: &[&str]| {
             let mut command = Command::cargo_bin(program).expect("the binary is built");
             let output = command.args(words).arg("--help").output().expect("it starts");
             assert!(output.status.success(), "{program} {}", words.join(" "));
             String::from_utf8(output.stdout).expect("output is UTF-8")
         };
-        let help = said(&[]);
+        let help = run(&[]);
         let (_, examples) = help.split_once("\nExamples:\n").expect("examples");
         for example in examples.lines().take_while(|line| !line.is_empty()) {
             let words: Vec<&str> = example.split_whitespace().collect();
             assert_eq!(words[0], program, "{example}");
-            said(&words[1..]);
+            run(&words[1..]);
             seen += 1;
         }
     }

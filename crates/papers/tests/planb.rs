@@ -5,7 +5,7 @@ use assert_cmd::Command;
 const HEAD: &str = "table,family,prefixes,isa,engine,threads,burst,flows,bytes,mpps,mpps_min,mpps_max,of_io_only,dropped,\
 receive_ns,lookup_ns,transmit_ns,latency_us,latency_99_us,memory_bytes,ports";
 
-fn said(args: &[&str]) -> (Option<i32>, String, String) {
+fn run(args: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::cargo_bin("planb").expect("the binary is built");
     let output = command.env_remove("FIBULA_ISA").args(args).output().expect("it starts");
     let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
@@ -23,7 +23,7 @@ fn both_families_in_all_forms() {
         let threads = forms.join(",");
         let args = ["--family", family, "-t", &table, "--flows", "600", "--seconds", "0.002"];
         let args = [&args[..], &["--runs", "2", "--threads", &threads]].concat();
-        let (code, out, err) = said(&args);
+        let (code, out, err) = run(&args);
         assert_eq!(code, Some(0), "{out}{err}");
         // A form with more threads than there are cores is named, and nothing else.
         assert!(err.lines().all(|line| line.contains("threads share")), "{err}");
@@ -47,7 +47,7 @@ fn both_families_in_all_forms() {
 
 #[test]
 fn the_help_explains_the_columns() {
-    let (_, help, _) = said(&["--help"]);
+    let (_, help, _) = run(&["--help"]);
     let (_, columns) = help.split_once("\nColumns:\n").expect("columns");
     let measured =
         HEAD.split(',').skip_while(|name| *name != "mpps").filter(|name| *name != "ports");
@@ -63,7 +63,7 @@ fn long_frames() {
         let args = "-t gen:v6:2024:800:1 --flows 600 --seconds 0.002 --runs 1 --threads fused:1";
         let args: Vec<&str> =
             args.split(' ').chain(["--engines", "planb", "--bytes", bytes]).collect();
-        let (code, out, err) = said(&args);
+        let (code, out, err) = run(&args);
         assert_eq!((code, err.as_str()), (Some(0), ""), "{bytes}: {out}");
         let rows: Vec<Vec<&str>> =
             out.lines().skip(1).map(|line| line.split(',').collect()).collect();
@@ -92,7 +92,7 @@ fn wrong_options() {
         (&["--ports", "memory,null"], "a build with the feature dpdk"),
         (&["--ports", "eth1"], "memory, null, pcap"),
     ] {
-        let (code, _, err) = said(args);
+        let (code, _, err) = run(args);
         assert_eq!(code, Some(2), "{args:?}");
         assert!(err.contains(reason), "{args:?}: {err}");
     }

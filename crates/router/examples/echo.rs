@@ -84,7 +84,7 @@ mod ports {
         Ok(began.elapsed().as_secs_f64())
     }
 
-    fn say(what: &str, packets: u64, seconds: f64) {
+    fn report(what: &str, packets: u64, seconds: f64) {
         println!("{what}: {packets} packets, {:.3} Mpps", packets as f64 / seconds / 1e6);
     }
 
@@ -110,10 +110,10 @@ mod ports {
             pool.give(burst.drain(..));
             Ok(())
         })?;
-        say("received", received, seconds);
-        say("sent", sent, seconds);
-        say("no room to send", full, seconds);
-        say("lost before they were received", from.receive.lost(), seconds);
+        report("received", received, seconds);
+        report("sent", sent, seconds);
+        report("no room to send", full, seconds);
+        report("lost before they were received", from.receive.lost(), seconds);
         Ok(())
     }
 
@@ -137,7 +137,7 @@ mod ports {
             generator.make(1 << 18)?;
             made += 1 << 18;
         }
-        say("made", made, began.elapsed().as_secs_f64());
+        report("made", made, began.elapsed().as_secs_f64());
         Ok(())
     }
 
@@ -157,7 +157,7 @@ mod ports {
             Ok(queue.transmit.flush(&pool)?)
         })?;
         pool.give(burst);
-        say("sent", sent, seconds);
+        report("sent", sent, seconds);
         Ok(())
     }
 
@@ -170,7 +170,7 @@ mod ports {
             let mut burst = Vec::new();
             let kept = queue.receive.receive(&pool, &mut burst, usize::MAX)? as u64;
             pool.give(burst);
-            say("came", kept + queue.receive.lost(), seconds);
+            report("came", kept + queue.receive.lost(), seconds);
             return Ok(());
         }
         let (mut came, mut burst) = (0, Vec::new());
@@ -182,8 +182,8 @@ mod ports {
             pool.give(burst.drain(..));
             Ok(())
         })?;
-        say("came", came, seconds);
-        say("lost", queue.receive.lost(), seconds);
+        report("came", came, seconds);
+        report("lost", queue.receive.lost(), seconds);
         Ok(())
     }
 

@@ -32,7 +32,7 @@ const FILES: [(&str, bool, usize); 7] = [
 ];
 
 #[test]
-fn all_forms_say_the_same() {
+fn all_forms_are_equal() {
     for (name, is_dated, expiries) in FILES {
         let file = read(&path(name), false).unwrap();
         let vrps: Vec<String> = file.decoded.vrps.iter().map(Vrp::to_string).collect();

@@ -121,7 +121,7 @@ impl Conversation {
             }
         };
         let is_late = done.as_ref().is_err_and(hyper::Error::is_timeout);
-        told(done);
+        log_end(done);
         let parts = connection.into_parts();
         if is_late && !parts.read_buf.is_empty() {
             late(parts.io.into_inner()).await;
@@ -159,17 +159,17 @@ impl Conversation {
             () = idle => None,
         };
         match done {
-            Some(done) => told(done),
+            Some(done) => log_end(done),
             None => {
                 connection.as_mut().graceful_shutdown();
-                told(connection.await);
+                log_end(connection.await);
             }
         }
     }
 }
 
-/// A connection ended. That a client went away, or wrote no HTTP, is its own affair.
-fn told(done: hyper::Result<()>) {
+/// Logs the end of a connection. A client that disconnects, or sends no HTTP, is not an error of the server.
+fn log_end(done: hyper::Result<()>) {
     if let Err(error) = done {
         tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
     }

@@ -224,7 +224,7 @@ fn events_are_lines_as_browsers_read_them() {
 
 /// A reader that takes nothing blocks no other reader, and needs no memory: it gets the number of lost changes.
 #[test]
-fn a_slow_reader_loses_changes_and_is_told() {
+fn a_slow_reader_loses_changes_and_is_notified() {
     let mut lab = Lab::with_history(100, |_| {});
     let (first, hold) = (mpsc::channel::<()>(), mpsc::channel::<()>());
     let mut client = lab.client();

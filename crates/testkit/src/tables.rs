@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn edge_tables_are_what_their_names_say() {
+    fn edge_tables_match_their_names() {
         let v4 = edge::<u32>();
         let find = |name| &v4.iter().find(|(n, _)| *n == name).unwrap().1;
         assert_eq!(find("every length in the middle").len(), 33);

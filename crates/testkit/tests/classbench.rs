@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use fibula_testkit::classbench::{Filter, Packet, RuleSetKind, filters, first, probes, traffic};
 
 #[test]
-fn sets_have_the_size_asked_for_and_no_duplicates() {
+fn sets_have_the_requested_size_and_no_duplicates() {
     for kind in RuleSetKind::ALL {
         let set = filters(kind, 100_000, 1);
         assert_eq!(set.len(), 100_000, "{kind:?}");

@@ -46,7 +46,7 @@ impl Order {
             let (mut lefts, mut some) = ([0; 64], 0);
             for (at, seen) in all.iter().enumerate() {
                 // If the group's table was searched, it has excluded the tuples that are not in `has`.
-                let has = seen.has | !seen.asked() as u32;
+                let has = seen.has | !seen.is_part() as u32;
                 lefts[at] = !seen.open & seen.wins & has;
                 some |= u64::from(lefts[at] != 0) << at;
             }

@@ -308,7 +308,7 @@ impl SlowPath {
             probes += usize::from(seen.open != 0);
             seen.wins = self.order.winning(simd, seen.group, limit);
             let words = self.groups[seen.group as usize].words();
-            words.add_to(&mut mask, seen.asked());
+            words.add_to(&mut mask, seen.is_part());
         }
         self.order.explain(better, search, &mut mask);
         let rule = (best != Precedence::NONE).then(|| best.id());

@@ -107,7 +107,7 @@ impl Seen {
     /// All ones if the result of the group's table is part of the answer: if the table was searched for a tuple that
     /// could have a better rule than the winner, or that has the winner. Otherwise 0.
     #[inline(always)]
-    pub(super) fn asked(&self) -> u64 {
+    pub(super) fn is_part(&self) -> u64 {
         u64::from(self.open & self.wins != 0).wrapping_neg()
     }
 }

@@ -46,7 +46,7 @@ fn ports(files: &Files) -> [String; 3] {
 }
 
 #[test]
-fn captures_are_forwarded_by_what_lookup_says() {
+fn captures_are_forwarded_as_lookup_answers() {
     let files = Files::new();
     let (table, hops) = (files.with("table.txt", TABLE), files.with("hops.txt", HOPS));
     let destinations = [

@@ -54,7 +54,7 @@ fn a_whole_file_is_read() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn problems_are_reported_with_their_line() {
     for (text, wanted) in [
         ("[[fpm]]\nlisten = 7", "line 2,"),
         ("[[fpm]]\nlisten = \"localhost:1\"", "line 2, invalid socket address syntax; write an"),

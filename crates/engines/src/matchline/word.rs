@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_keep_what_they_say() {
+    fn words_keep_their_contents() {
         let tables = [(0, 2, 0), (WORDS_MAX - 4, WIDTH_MAX, 63), (4, 10, 6)]
             .map(|(base, bits, shift)| Entry::Table { base, bits, shift });
         let others = [Entry::Line(0), Entry::Line(LOW as usize), Entry::Code(0), Entry::Code(LOW)];

@@ -33,7 +33,7 @@ fn agrees(engine: &Wideleaf, routes: &Routes<u128>, more: &[u128], label: &str) 
 }
 
 #[test]
-fn words_say_what_they_were_made_of() {
+fn words_decode_to_their_parts() {
     for entry in [
         Entry::Constant(0),
         Entry::Constant(CODE_MAX),

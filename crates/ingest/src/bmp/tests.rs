@@ -124,7 +124,7 @@ fn every_view_and_instance_is_a_table_and_a_peer() {
 }
 
 #[test]
-fn two_byte_as_numbers_are_told_by_the_header() {
+fn the_header_selects_two_byte_as_numbers() {
     let up = peer_up(of(0, PRE, NO_RD, 1), &[AfiSafi::IPV4]);
     let short = monitoring(of(0, TWO_BYTES, NO_RD, 1), &announce(2, &NET));
     let long = monitoring(of(0, PRE, NO_RD, 1), &announce(4, &NET));

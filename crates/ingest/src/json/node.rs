@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_says_where() {
+    fn errors_of_invalid_documents_have_a_position() {
         let error = |text: &[u8]| Node::of(text).map(|_| ()).map_err(|(at, _)| at);
         assert_eq!(error(b"[1,\n  x]"), Err(6));
         assert_eq!(error(b"{\"a\": "), Err(5));

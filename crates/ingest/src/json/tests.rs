@@ -106,7 +106,7 @@ fn damage() {
 }
 
 #[test]
-fn damage_says_where() {
+fn damage_has_its_position() {
     let places = |text: &str| {
         let places = decode(text).damage.iter().map(|d| (d.record, d.offset as usize)).collect();
         let at: Vec<(u64, usize)> = places;
@@ -229,7 +229,7 @@ fn a_wrong_length_is_damage() {
 }
 
 #[test]
-fn an_object_is_about_the_prefix_that_a_name_says() {
+fn an_object_belongs_to_the_prefix_under_a_known_name() {
     gives!(
         r#"[{"aggregate": "10.0.0.0/8", "prefix": "10.1.0.0/16", "next_hop": "10.9.9.1/32", "parent": {"prefix": "10.0.0.0/12"}}]"#,
         ["aggregate:Str", "next_hop:Str", "parent.prefix:Str"],

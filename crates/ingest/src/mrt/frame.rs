@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn early_table_dumps_are_four_bytes_longer_than_they_say() {
+    fn early_table_dumps_are_four_bytes_longer_than_their_length() {
         let entry = |n: u8| {
             let mut bytes = vec![10, n, 0, 0, 16, 1, 0, 0, 0, 0, 192, 0, 2, 1, 0, 5, 0, 3];
             bytes.extend([0x40, 1, 0]);

@@ -282,7 +282,7 @@ mod any_isa {
     }
 
     #[test]
-    fn the_same_range_again_is_told() {
+    fn repeated_ranges_are_noted() {
         let mut ranges = Ranges::<u32>::default();
         let mut again = |first, last| {
             let mut told = Vec::new();

@@ -204,7 +204,7 @@ fn mapped_prefixes_are_ipv4() {
 }
 
 #[test]
-fn told_columns() {
+fn columns_that_the_user_sets() {
     let options = TextOptions {
         header: HeaderLine::Absent,
         key: KeyColumns::Range("2".into(), "3".into()),

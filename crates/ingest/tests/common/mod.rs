@@ -1,4 +1,4 @@
-//! What the tests on real files have in common.
+//! Shared code of the tests on real files.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -19,8 +19,8 @@ pub fn cuts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
 }
 
-/// The whole files, in the same folders: `data` in the folder that `FIBULA_SHARED` names, or in
-/// `shared` beside the repository.
+/// The whole files, in the same folders: `data` in the folder that `FIBULA_SHARED` names, or in `shared` next to the
+/// repository.
 pub fn archives() -> PathBuf {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let data = env::var_os("FIBULA_SHARED").map_or(beside, PathBuf::from).join("data");
@@ -68,7 +68,7 @@ impl Route {
     }
 }
 
-/// Keeps all that a BGP source says.
+/// Keeps all output of a BGP source.
 #[derive(Default)]
 pub struct Bgp {
     pub info: Option<SourceInfo>,

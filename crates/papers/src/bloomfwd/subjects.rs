@@ -152,7 +152,7 @@ mod tests {
     use fibula_testkit::tables;
 
     #[test]
-    fn parts_are_as_large_as_asked_for() {
+    fn parts_have_the_requested_size() {
         let routes = tables::dense::<u32>(1, 1000);
         for parts in [16, 8, 3, 1] {
             let part = part(&routes, parts, 7);

@@ -39,7 +39,7 @@ mod tests {
 
     /// The first and the last address of every block, and their neighbours, compared with the standard library.
     #[test]
-    fn as_the_standard_library_says() {
+    fn agrees_with_the_standard_library() {
         for high in 0..=0xffff_u32 {
             for address in [high << 16, high << 16 | 1, high << 16 | 0xffff] {
                 let ip = Ipv4Addr::from(address);

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_verifier_says_is_in_the_error() {
+    fn the_error_has_the_message_of_the_verifier() {
         // exit, without a result
         let error = load("wrong", &[u64::from_ne_bytes([0x95, 0, 0, 0, 0, 0, 0, 0])]).unwrap_err();
         if error.kind() == io::ErrorKind::PermissionDenied && !error.to_string().contains("R0") {

@@ -35,10 +35,10 @@ impl Interface {
             explain(&port, hint, error.into())
         })?;
         let mut this = Self { port, name: name.to_owned(), index, mac: [0; 6], mtu: 0, socket };
-        let asked = this.ask(libc::SIOCGIFHWADDR, |_| ())?;
+        let ifreq = this.ask(libc::SIOCGIFHWADDR, |_| ())?;
         // SAFETY: the kernel filled in the address, which is what this request is for.
         let (family, bytes) = unsafe {
-            let address = asked.ifr_ifru.ifru_hwaddr;
+            let address = ifreq.ifr_ifru.ifru_hwaddr;
             (address.sa_family, address.sa_data)
         };
         if family != libc::ARPHRD_ETHER {
@@ -147,26 +147,26 @@ impl Interface {
         request: libc::c_ulong,
         fill: impl FnOnce(&mut libc::ifreq),
     ) -> io::Result<libc::ifreq> {
-        let mut asked = named(&self.name)?;
-        fill(&mut asked);
-        ioctl(&self.socket, request, &mut asked).map_err(|error| explain(&self.port, "", error))?;
-        Ok(asked)
+        let mut ifreq = named(&self.name)?;
+        fill(&mut ifreq);
+        ioctl(&self.socket, request, &mut ifreq).map_err(|error| explain(&self.port, "", error))?;
+        Ok(ifreq)
     }
 
     /// Gives the interface the MAC address that it has, as one that was chosen: what sets devices up (udev) leaves such
     /// a one alone.
     pub fn keep_mac(&self) -> io::Result<()> {
-        let mut asked = self.ask(libc::SIOCGIFHWADDR, |_| ())?;
-        ioctl(&self.socket, libc::SIOCSIFHWADDR, &mut asked)
+        let mut ifreq = self.ask(libc::SIOCGIFHWADDR, |_| ())?;
+        ioctl(&self.socket, libc::SIOCSIFHWADDR, &mut ifreq)
             .map_err(|error| explain(&self.port, NEEDS_ADMIN, error))
     }
 
     /// Sets the interface up.
     pub fn set_up(&self) -> io::Result<()> {
-        let mut asked = self.ask(libc::SIOCGIFFLAGS, |_| ())?;
+        let mut ifreq = self.ask(libc::SIOCGIFFLAGS, |_| ())?;
         // SAFETY: the kernel filled in the flags.
-        unsafe { asked.ifr_ifru.ifru_flags |= libc::IFF_UP as libc::c_short };
-        ioctl(&self.socket, libc::SIOCSIFFLAGS, &mut asked)
+        unsafe { ifreq.ifr_ifru.ifru_flags |= libc::IFF_UP as libc::c_short };
+        ioctl(&self.socket, libc::SIOCSIFFLAGS, &mut ifreq)
             .map_err(|error| explain(&self.port, NEEDS_ADMIN, error))
     }
 }
@@ -177,25 +177,25 @@ pub(super) const NEEDS_ADMIN: &str = "run it as root, or give the program CAP_NE
 /// A request about the interface of that name.
 pub(super) fn named(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all zero is a valid value of this C struct.
-    let mut asked: libc::ifreq = unsafe { mem::zeroed() };
-    if name.len() >= asked.ifr_name.len() || name.is_empty() || name.contains('\0') {
+    let mut ifreq: libc::ifreq = unsafe { mem::zeroed() };
+    if name.len() >= ifreq.ifr_name.len() || name.is_empty() || name.contains('\0') {
         let what = format!("{name:?} cannot be the name of an interface: 1 to 15 bytes");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
-    for (to, from) in asked.ifr_name.iter_mut().zip(name.bytes()) {
+    for (to, from) in ifreq.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
-    Ok(asked)
+    Ok(ifreq)
 }
 
 pub(super) fn ioctl(
     socket: &impl AsFd,
     request: libc::c_ulong,
-    asked: &mut libc::ifreq,
+    ifreq: &mut libc::ifreq,
 ) -> io::Result<()> {
     // SAFETY: all requests of this folder take a struct ifreq; what its pointer may point to outlives the call.
     let result =
-        unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), request as _, std::ptr::from_mut(asked)) };
+        unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), request as _, std::ptr::from_mut(ifreq)) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

@@ -62,7 +62,7 @@ fn next_hops_leave_by_ports() {
         ("via 2001:db8::9", "0/2001:db8::9/?"),
         // On the link.
         ("dev 4", "1"),
-        // Interface 5 is no port, and nobody knows interface 6: the kernel's business.
+        // Interface 5 is no port, and interface 6 does not exist: these are for the kernel.
         ("via 10.0.2.2 dev 5", "Local"),
         ("via 10.0.2.2", "Local"),
         ("dev 6", "Local"),
@@ -120,14 +120,14 @@ fn neighbours_and_ports_are_those_of_the_links() {
         ((0, ip("fe80::2")), mac(9, 4)),
     ]);
     assert_eq!(description.neighbours, expected);
-    // Its own first, then what all hosts of the subnet hear.
+    // Its own addresses first, then the broadcast address of the subnet.
     let own = [ip("10.0.0.1"), ip("2001:db8::1"), ip("10.0.0.255")];
     assert_eq!(
         (description.ports[0].addresses.as_slice(), description.ports[0].mac),
         (&own[..], mac(0, 3))
     );
     assert_eq!(description.ports[0].mtu, 1500);
-    // No interface says more than the port itself.
+    // Without an interface, the port's own values apply.
     let description = egress(&Links::default(), &ports(&[3]), []);
     assert_eq!((description.ports[0].mac, description.ports[0].mtu), (mac(7, 3), 9000));
 }
@@ -163,7 +163,7 @@ proptest! {
         let links_of_ports: Vec<PortLink> = ports(&indices);
         let description = egress(&links, &links_of_ports, all.iter().map(Some));
         for (next_hops, group) in all.iter().zip(&description.groups) {
-            // What it must be: by interface and gateway, the sum of weights, of usable members.
+            // The expected result: the sum of the weights of usable members, by interface and gateway.
             let mut wanted: HashMap<(u16, Option<IpAddr>), u32> = HashMap::new();
             let mut has_host = false;
             for hop in &next_hops.hops {

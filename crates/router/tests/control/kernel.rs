@@ -1,4 +1,5 @@
-//! In a network namespace of its own: real links and neighbours. It needs root; without, the test says so.
+//! In a network namespace of its own: real links and neighbours. It needs root, and otherwise reports that it was
+//! skipped.
 
 use std::env;
 use std::io::Write as _;
@@ -56,7 +57,7 @@ fn batch(lines: &str) {
 
 fn index(name: &str) -> u32 {
     let path = format!("/sys/class/net/{name}/ifindex");
-    // /sys shows the namespace of who mounted it, so the kernel is asked.
+    // /sys shows the namespace of the process that mounted it, so this queries the kernel.
     let run = Command::new("ip").args(["-o", "link", "show", name]).output().unwrap();
     let text = String::from_utf8_lossy(&run.stdout).into_owned();
     text.split(':').next().and_then(|index| index.trim().parse().ok()).expect(&path)
@@ -141,7 +142,7 @@ fn in_it_links_and_neighbours() {
     assert!(description.ports[0].addresses.contains(&address("fd09:0::1")));
     assert_eq!(description.ports[0].mtu, 1500);
 
-    // What is wanted is found, in both families.
+    // Wanted neighbours are found, in both families.
     let resolver = control.resolver();
     let known =
         |port: u16, at: &str| control.egress().neighbours.get(&(port, address(at))).copied();
@@ -158,7 +159,7 @@ fn in_it_links_and_neighbours() {
     resolver.want(0, address("10.9.0.77"));
     resolver.want(9, address("10.9.0.77"));
 
-    // A stale one is asked again, and used meanwhile.
+    // A stale one is probed again, and used meanwhile.
     let state = || {
         let run = Command::new("ip").args(["neigh", "show", "10.9.0.2"]).output().unwrap();
         String::from_utf8_lossy(&run.stdout).trim().to_owned()
@@ -167,7 +168,7 @@ fn in_it_links_and_neighbours() {
     wait_for("a stale neighbour is asked again", &control, || !state().ends_with("STALE"));
     assert!(known(0, "10.9.0.2").is_some(), "{}", state());
 
-    // One that changes, and one that goes.
+    // One that changes, and one that is removed.
     ip("neigh replace 10.9.0.2 lladdr 02:00:00:00:09:77 dev dA nud permanent");
     wait_for("a new address", &control, || ways() == [(0, Some(0x77)), (1, Some(1))]);
     ip("neigh del 10.9.0.2 dev dA");

@@ -8,7 +8,7 @@ use super::{address, interface, ip, mac, neighbour};
 const REACHABLE: NeighbourState = NeighbourState::Reachable;
 
 #[test]
-fn only_what_packets_can_tell_is_a_change() {
+fn only_differences_that_affect_packets_are_changes() {
     let mut links = Links::default();
     let stale = neighbour(3, "10.0.0.2", NeighbourState::Stale, 2);
     let steps = [
@@ -37,7 +37,7 @@ fn only_what_packets_can_tell_is_a_change() {
 }
 
 #[test]
-fn what_a_dump_does_not_say_again_goes() {
+fn entries_missing_from_a_dump_are_removed() {
     let mut links = Links::default();
     links.begin();
     for index in [3, 4] {

@@ -191,7 +191,7 @@ fn a_new_route_is_usable_and_kinds_and_bgp_are_known() {
     is(&Attributes::Bgp(&bgp), &|description, group| {
         adjacency(description, group).is_some_and(|way| way.gateway == ip("172.16.7.7"))
     });
-    // What says nothing of a next hop leads nowhere.
+    // Attributes without a next hop lead nowhere.
     is(&Attributes::Values(&[]), &|_, group| *group == Group::Forward(vec![]));
 }
 

@@ -42,7 +42,7 @@ fn the_environment_is_started_once() {
     assert!(error.contains("started once in a process"), "{error}");
 }
 
-/// In a process of its own: bad arguments of the environment.
+/// In a separate process: bad arguments of the environment.
 #[test]
 fn bad_arguments_are_named() {
     const CHILD: &str = "FIBULA_TEST_DPDK_ARGUMENTS";

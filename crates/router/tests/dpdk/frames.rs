@@ -8,7 +8,7 @@ use fibula_router::port::memory::{self, Flows, MemoryOptions};
 
 use super::*;
 
-/// What is sent by a ring comes back by it.
+/// Packets that are sent by a ring come back by it.
 #[test]
 fn every_length() {
     let pool = pool();
@@ -35,7 +35,7 @@ fn every_length() {
     }
 }
 
-/// What a device has when it is closed goes back to the pool, and its name is free again.
+/// The slots of a device return to the pool when it is closed, and its name is free again.
 #[test]
 fn a_closed_device_gives_slots_back() {
     let pool = pool();
@@ -49,7 +49,7 @@ fn a_closed_device_gives_slots_back() {
     }
 }
 
-/// A full ring takes what it has room for, from the front; the rest stays, in order.
+/// A full ring accepts as many packets as it has room for, from the front; the others stay, in order.
 #[test]
 fn a_full_device_takes_a_part() {
     let pool = pool();
@@ -73,7 +73,7 @@ fn a_full_device_takes_a_part() {
     assert_eq!(pool.free(), SLOTS as usize);
 }
 
-/// Devices of one pool, on threads of their own, beside a port of another kind whose packets they send.
+/// Devices of one pool, on separate threads, with a port of another kind whose packets they send.
 #[test]
 fn ports_share_the_slots() {
     let pool = pool();
@@ -103,7 +103,7 @@ fn ports_share_the_slots() {
     assert_eq!(pool.free(), SLOTS as usize);
 }
 
-/// A device that gives empty packets for ever, and drops what is sent by it.
+/// A device that receives empty packets without end, and drops sent packets.
 #[test]
 fn a_pool_that_runs_dry() {
     let pool = Pool::with_front(64, 2048, FRONT);

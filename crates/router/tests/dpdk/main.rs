@@ -1,6 +1,6 @@
 //! Ports of DPDK on its virtual devices, without privileges and without huge pages.
 //!
-//! All tests are one process, which has DPDK's environment once: each has devices of its own.
+//! All tests are one process, which has DPDK's environment once. Each test has its own devices.
 
 mod errors;
 mod frames;
@@ -43,7 +43,7 @@ fn send<'p>(pool: &'p Pool, queue: &mut Queue<'p>, mut burst: Vec<Packet<'p>>) {
     }
 }
 
-/// Receives what there is, in bursts of 50.
+/// Receives the waiting packets, in bursts of 50.
 fn receive<'p>(pool: &'p Pool, queue: &mut Queue<'p>) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     loop {

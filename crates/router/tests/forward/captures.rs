@@ -27,7 +27,7 @@ fn frames(file: &[u8]) -> Vec<(&[u8], usize)> {
     found
 }
 
-/// Checks bursts of a capture's frames, changed in several ways, and counts what became of them.
+/// Checks bursts of a capture's frames, changed in several ways, and counts the outcomes.
 fn check(bench: &mut Bench<'_>, capture: &[(&[u8], usize)], seen: &mut HashMap<&str, u32>) {
     for chunk in capture.chunks(64) {
         let ours = |port: u16, frame: &mut Vec<u8>| {

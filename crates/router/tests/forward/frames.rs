@@ -18,7 +18,7 @@ pub fn ethernet(port: u16, tags: &[(u16, u16)], ether_type: u16, payload: &[u8])
     out
 }
 
-/// What an IPv4 packet is made of.
+/// The parts of an IPv4 packet.
 #[derive(Clone, Debug)]
 pub struct V4 {
     pub class: u8,
@@ -68,7 +68,7 @@ impl V4 {
     }
 }
 
-/// What an IPv6 packet is made of.
+/// The parts of an IPv6 packet.
 #[derive(Clone, Debug)]
 pub struct V6 {
     pub limit: u8,

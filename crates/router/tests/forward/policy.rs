@@ -1,4 +1,4 @@
-//! Verdicts before the lookup: each packet becomes what the model of its table says, with its mark, or is dropped.
+//! Verdicts before the lookup: each packet leaves as the model of its table expects, with its mark, or is dropped.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -63,7 +63,8 @@ fn fill<'p>(pool: &'p Pool, frames: &[(u16, Vec<u8>)]) -> Vec<Packet<'p>> {
     filled.collect()
 }
 
-/// What is expected of a burst, and the marks of what is sent by each port, in its order: tables one after the other.
+/// The expected outcome of a burst, and the marks of the packets sent by each port in order: tables one after the
+/// other.
 fn expected(
     worlds: &[World; 2],
     frames: &[(u16, Vec<u8>)],
@@ -96,7 +97,7 @@ fn expected(
     (expected, marks)
 }
 
-/// Runs bursts through a stage; says how often packets counted for each reason, and which marks left.
+/// Runs bursts through a stage. Returns the counts by reason, and the marks of sent packets.
 fn run<P: Policy>(
     worlds: &[World; 2],
     policy: P,
@@ -133,7 +134,7 @@ fn run<P: Policy>(
 }
 
 #[test]
-fn each_packet_becomes_what_its_verdict_and_its_table_say() {
+fn each_packet_follows_its_verdict_and_its_table() {
     let (seen, marked) = run(&worlds(), BySum, |_, frame| verdict(frame));
     for name in ["policy", "forwarded_v4", "forwarded_v6", "fragmented", "host", "waiting"] {
         assert!(seen[name] > 50, "{name}: {seen:?}");
@@ -150,7 +151,7 @@ fn the_port_chooses_the_table() {
     };
     let (seen, _) = run(&worlds, TableByPort::new([1, 0, 1]), of);
     assert!(seen["forwarded_v4"] > 100 && seen["policy"] == 0, "{seen:?}");
-    // The tables differ in what they say of the same packet.
+    // The tables have different answers for the same packet.
     let frame = |rng: &mut Rng| any(rng);
     let mut rng = Rng::new(31);
     let differ = (0..1000)
@@ -163,7 +164,7 @@ fn the_port_chooses_the_table() {
     assert!(differ > 100, "{differ}");
 }
 
-/// Rules drop, mark and choose tables; what is not IP passes them by.
+/// Rules drop, mark and choose tables; packets other than IP pass without rules.
 #[test]
 fn rules_judge_packets() {
     let text = "\
@@ -206,7 +207,7 @@ any -> mark 9
     assert_eq!(ByRules::new(classifier, [], number).unwrap_err(), "numbers only");
 }
 
-/// Another thread gives a policy other rules: from the next burst on they judge, and each set has counts of its own.
+/// Another thread gives a policy other rules: they apply from the next burst on, and each set has its own counts.
 #[test]
 fn rules_are_replaced_between_bursts() {
     let set = |text: &str| {

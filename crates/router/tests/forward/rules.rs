@@ -13,7 +13,7 @@ use super::frames::{OPTIONS, V4, V6, any};
 use super::model::{ExpectedError, checksum, u16_at};
 use super::world::{Bench, SLOT, World, options};
 
-/// Forwards one frame in the world without a model beside it, and gives what leaves, by port.
+/// Forwards one frame in the world without a model. Returns the sent packets, by port.
 fn sent(view: &View<'_>, options: ForwardOptions, frames: &[Vec<u8>]) -> Vec<(u16, Vec<u8>)> {
     let pool = Pool::new(frames.len() as u32 + 32, 4096);
     let mut forwarder = Forwarder::new(options);
@@ -80,7 +80,7 @@ fn errors_quote_as_much_as_fits() {
     }
 }
 
-/// Source routes are ignored where the options say so.
+/// Source routes are ignored if the options are set so.
 #[test]
 fn source_routes() {
     let world = World::new(false);
@@ -95,7 +95,7 @@ fn source_routes() {
     }
 }
 
-/// Each port has its own limit, time refills it, and what is not sent is counted.
+/// Each port has its own limit, time refills it, and errors that are not sent are counted.
 #[test]
 fn errors_are_limited() {
     let world = World::new(true);
@@ -166,7 +166,8 @@ fn without_slots() {
     assert!(outcome.send.iter().all(Vec::is_empty) && outcome.dropped.len() == 1);
 }
 
-/// What waits is handed back unchanged, and goes once the MAC address is known; or its sender hears.
+/// Waiting packets are returned unchanged, and are sent once the MAC address is known; otherwise their senders get
+/// errors.
 #[test]
 fn neighbours_that_answer_and_that_do_not() {
     let pool = Pool::new(16, SLOT);

@@ -107,8 +107,8 @@ fn egress() -> Egress {
 }
 
 impl World {
-    /// Its routes are those of `groups`; with a default route, all else goes to the first gateway. Without, it has no
-    /// addresses of IPv6 to send errors from.
+    /// Its routes are those of `groups`; with a default route, all other packets go to the first gateway. Without, it
+    /// has no addresses of IPv6 to send errors from.
     pub fn new(with_default: bool) -> Self {
         let mut egress = egress();
         if !with_default {
@@ -156,7 +156,7 @@ impl World {
         self.groups.get(hop as usize).copied()
     }
 
-    /// What the model says of a frame.
+    /// The model's outcome for a frame.
     pub fn model<T>(&self, ask: impl FnOnce(&Model<'_>) -> T) -> T {
         ask(&Model {
             egress: self.paths.description(),
@@ -227,8 +227,8 @@ impl<'p> Bench<'p> {
         assert!(self.burst.is_empty());
     }
 
-    /// Forwards the frames as one burst, and checks all that becomes of them: which frames leave, in which order, what
-    /// is for the host or waits, unchanged, what is counted, and that no slot is lost.
+    /// Forwards the frames as one burst, and checks the whole outcome: the sent frames and their order, the frames for
+    /// the host and the waiting ones, which must be unchanged, the counts, and that no slot is lost.
     pub fn check(&mut self, frames: &[(u16, &[u8])]) -> Vec<Answer> {
         self.forward(frames);
         let answers: Vec<Answer> = frames
@@ -256,7 +256,7 @@ impl<'p> Bench<'p> {
     }
 }
 
-/// What the model says that becomes of frames.
+/// The model's outcomes for frames.
 #[derive(Default)]
 pub struct Expected {
     /// By port.

@@ -32,7 +32,7 @@ const SHAPES: [ThreadLayout; 6] = [
     ThreadLayout::Staged { receive: 3, lookup: 1, transmit: 1 },
 ];
 
-/// Threads are not pinned: tests run beside each other.
+/// Threads are not pinned, because tests run in parallel.
 fn options(shape: ThreadLayout) -> PipelineOptions {
     PipelineOptions { shape, cores: Cores::Free, ring: 1 << 14, ..PipelineOptions::default() }
 }
@@ -49,7 +49,7 @@ fn run<'p, S: Stage + 'p>(
     pipeline.run(stages, &|_| (), &|event| ignore(&event))
 }
 
-/// Ports that end say so; no other event is expected.
+/// Ports report their end; no other event is expected.
 fn ignore(event: &Event) {
     assert!(matches!(event, Event::Over { .. }), "{event:?}");
 }
@@ -64,8 +64,8 @@ fn memory_options(queues: usize, flows: &Arc<Flows>, packets: Option<u64>) -> Me
     MemoryOptions { mac: [2, 0, 0, 0, 0, 1], queues, flows: Arc::clone(flows), packets }
 }
 
-/// Sends by what the last byte of the destination says: to port 0 or 1, to the host, nowhere, to a neighbour that is
-/// never known, to a port that is not there.
+/// Sends by the last byte of the destination: to port 0 or 1, to the host, nowhere, to a neighbour that is never known,
+/// to a port that is not there.
 #[derive(Default)]
 struct Scatter;
 
@@ -109,7 +109,7 @@ impl Stage for Through {
     }
 }
 
-/// What came in is what went out, was dropped, or was for the host, and the pool is whole.
+/// All received packets were sent, dropped, or for the host, and the pool is complete.
 fn assert_conserved(pool: &Pool, end: &CounterValues) {
     let ports = end.ports.iter();
     let came: u64 = ports.clone().map(|p| p.received.packets + p.from_host.packets).sum();
@@ -188,7 +188,7 @@ fn nothing() -> Script {
     Script(VecDeque::new())
 }
 
-/// Keeps what was sent.
+/// Keeps the sent packets.
 #[derive(Clone, Default)]
 struct Record(Arc<Mutex<Vec<Vec<u8>>>>);
 

@@ -6,15 +6,15 @@ fn frames(count: u8) -> Vec<Vec<u8>> {
     (0..count).map(|at| vec![at; 60]).collect()
 }
 
-/// Runs it with one thread, and gives the events in words.
-fn heard<'p>(
+/// Runs it with one thread, and returns the events as texts.
+fn events_of<'p>(
     pool: &'p Pool,
     ports: Vec<Attached<'p>>,
     stage: impl Stage + 'p,
 ) -> (CounterValues, Vec<String>) {
     let pipeline = Pipeline::new(pool, ports, options(ThreadLayout::Fused { threads: 1 })).unwrap();
     let events = Mutex::new(Vec::new());
-    let hear = |event: Event| {
+    let on_event = |event: Event| {
         events.lock().unwrap().push(match event {
             Event::Failed { port, error } => format!("{port} fails: {error}"),
             Event::Recovered { port } => format!("{port} works"),
@@ -23,7 +23,7 @@ fn heard<'p>(
             Event::NotPinned { .. } => unreachable!("threads are not pinned here"),
         });
     };
-    let end = pipeline.run(vec![Box::new(stage)], &|_| (), &hear).unwrap();
+    let end = pipeline.run(vec![Box::new(stage)], &|_| (), &on_event).unwrap();
     (end, events.into_inner().unwrap())
 }
 
@@ -34,7 +34,7 @@ fn a_link_that_goes_down_and_up() {
     steps.extend([down(), down(), Step::Nothing, Step::Frame(vec![9; 60])]);
     let (pool, record) = (Pool::new(64, 512), Record::default());
     let ports = vec![port("link", Script(steps), record.clone()).into()];
-    let (end, events) = heard(&pool, ports, Through);
+    let (end, events) = events_of(&pool, ports, Through);
     assert_conserved(&pool, &end);
     assert_eq!(record.frames(), [vec![0; 60], vec![1; 60], vec![9; 60]]);
     assert_eq!(events, ["link fails: network down", "link works", "link 0 is over"]);
@@ -72,7 +72,8 @@ fn a_port_that_is_full_or_fails() {
     }
     let record = Record::default();
     let narrow = Narrow(record.clone());
-    let (end, events) = heard(&pool, vec![port("narrow", Script(steps), narrow).into()], Through);
+    let (end, events) =
+        events_of(&pool, vec![port("narrow", Script(steps), narrow).into()], Through);
     assert_conserved(&pool, &end);
     let first: Vec<u8> = record.frames().iter().map(|frame| frame[0]).collect();
     assert_eq!(first, [0, 1, 2, 3, 12, 13, 14, 15]);

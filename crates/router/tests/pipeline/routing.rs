@@ -67,7 +67,7 @@ fn the_same_packets_leave_in_every_shape() {
     let udp = |addresses: Vec<std::net::IpAddr>| {
         Arc::new(Flows::udp([2, 0, 0, 0, 0, 9], [2, 0, 0, 0, 0, 1], 64, addresses))
     };
-    // What a router may forward at all is not this test's question.
+    // This test only has packets that a router may forward.
     let may = |address: std::net::IpAddr| {
         if address.is_multicast() {
             return false;

@@ -1,4 +1,4 @@
-//! How pipelines end, and that they rest.
+//! How pipelines end, and that idle ones sleep.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -60,7 +60,7 @@ fn a_stage_that_panics_stops_everything() {
     }
 }
 
-/// A queue in which nothing happens, and which counts how often it is asked.
+/// A queue without packets, which counts its calls.
 struct Idle(Arc<AtomicU64>);
 
 impl<'p> Receive<'p> for Idle {
@@ -91,7 +91,7 @@ fn idle_threads_wait_and_wake() {
             thread::sleep(Duration::from_millis(60));
             let before = asked.load(Relaxed);
             thread::sleep(Duration::from_millis(100));
-            // Polling without a pause would ask a hundred thousand times and more.
+            // Polling without a pause would call it a hundred thousand times and more.
             assert!(asked.load(Relaxed) - before < 5000, "{shape:?}");
             let queue = &mut far.queues[0];
             for _ in 0..3 {

@@ -11,7 +11,7 @@ use super::*;
 #[derive(Clone, Default)]
 struct Known(Arc<Mutex<(BTreeSet<IpAddr>, bool)>>);
 
-/// Sends to port 0 what goes to a known neighbour, which is the packet's first byte.
+/// Sends packets to known neighbours by port 0. The neighbour is the packet's first byte.
 struct ByNeighbour {
     known: Known,
     failed: Arc<Mutex<Vec<u8>>>,
@@ -62,7 +62,7 @@ fn frames(neighbour: u8, numbers: std::ops::Range<u8>) -> Vec<Vec<u8>> {
     numbers.map(|number| vec![neighbour, number, 0, 0]).collect()
 }
 
-/// Runs it. Asked for neighbour 1, somebody finds it; the others are never found.
+/// Runs it. Neighbour 1 is found when it is wanted; the others are never found.
 fn wait(
     frames: Vec<Vec<u8>>,
     hold: HoldOptions,

@@ -48,13 +48,13 @@ fn every_length(kind: PortKind) {
     assert_eq!(pool.free(), 16_384, "slots are back");
 }
 
-/// More packets at once than rings have places: the sender waits, and what arrives is in order.
+/// More packets at once than rings have places: the sender waits, and the packets arrive in order.
 #[track_caller]
 fn large_bursts(kind: PortKind) {
     let pool = pool();
     {
         let (mut here, mut there) = ends(kind, &pool, 1);
-        // Out: the other end keeps what comes in a large buffer.
+        // Out: the other end keeps the packets in a large buffer.
         let frames: Vec<_> = (0..2000).map(|n| frame(there.mac, 80, n, None)).collect();
         let burst = frames.iter().map(|bytes| here.packet(bytes)).collect();
         here.send(0, burst);

@@ -1,4 +1,4 @@
-//! What ports hand over to the kernel: it forwards it.
+//! Packets that ports pass to the kernel, which forwards them.
 
 use std::process::Command;
 
@@ -47,7 +47,7 @@ fn in_it_the_kernel_forwards_what_it_is_given() {
         assert_eq!((found[14 + 8], sent[at + 8]), (63, 64));
         assert_eq!(found[14 + 12..], sent[at + 12..]);
     }
-    // Another router of this machine has a device of its own.
+    // Another router of this machine has its own device.
     let other = host::open().unwrap();
     assert_ne!(other.name(), name);
     drop((other, queue, host));

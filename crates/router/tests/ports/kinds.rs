@@ -1,4 +1,4 @@
-//! What ports say of their interfaces, which packets come by them, and how opening fails.
+//! The ports' reports about their interfaces, the packets that they receive, and how opening fails.
 
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use fibula_router::port::tap::{self, TapOptions};
 use super::world::{PortKind, frame, inside, open, pair, pool, run};
 
 #[test]
-fn errors_say_what_to_do() {
-    inside("ports::kinds::in_it_errors_say_what_to_do");
+fn errors_have_advice() {
+    inside("ports::kinds::in_it_errors_have_advice");
 }
 
 #[test]
-#[ignore = "run by errors_say_what_to_do"]
-fn in_it_errors_say_what_to_do() {
+#[ignore = "run by errors_have_advice"]
+fn in_it_errors_have_advice() {
     pair(1);
     let pool = pool();
     let xdp = |name: &str, pool: &Pool, mode, copying| {

@@ -80,7 +80,7 @@ fn in_it_a_link_goes_down_and_comes_up() {
                 }
                 run("ip link set dA up");
                 here.queues[0].transmit.flush(&pool).unwrap();
-                // What waited in the port may come now.
+                // Packets that waited in the port may come now.
                 there.receive_within(64, Duration::from_millis(20));
                 let (out, back) = (frame(there.mac, 70, 1, None), frame(here.mac, 80, 2, None));
                 let burst = vec![here.packet(&out)];

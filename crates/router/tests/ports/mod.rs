@@ -1,4 +1,5 @@
-//! Ports of the system, on pairs of virtual interfaces. It needs root; without, the tests say so.
+//! Ports of the system, on pairs of virtual interfaces. It needs root; otherwise the tests report that they were
+//! skipped.
 
 mod frames;
 mod host;

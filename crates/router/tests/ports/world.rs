@@ -30,7 +30,7 @@ pub fn inside(test: &str) {
         return;
     }
     assert!(run.status.success() && said.contains("running 1 test"), "{said}\n{errors}");
-    // What a test could not do on this machine.
+    // The steps that a test could not do on this machine.
     said.lines().filter(|line| line.contains("SKIPPED")).for_each(|line| println!("{line}"));
 }
 
@@ -41,7 +41,7 @@ pub fn run(command: &str) {
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A pair of interfaces that say nothing by themselves: `dA` and `dB`.
+/// A pair of interfaces that send no packets of their own: `dA` and `dB`.
 pub fn pair(queues: u32) {
     run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
     let count = format!("numtxqueues {queues} numrxqueues {queues}");
@@ -155,7 +155,7 @@ impl<'p> Opened<'p> {
     }
 }
 
-/// A UDP packet in a frame of that length; what is behind its headers, and its ports, tell frames apart.
+/// A UDP packet in a frame of that length; its payload and its ports distinguish frames.
 pub fn frame(to: [u8; 6], len: usize, number: u32, tag: Option<u16>) -> Vec<u8> {
     let mut frame = to.to_vec();
     frame.extend([2, 0, 0, 0, 0, 99]);

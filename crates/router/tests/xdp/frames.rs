@@ -1,5 +1,5 @@
-//! Whole frames: what the programs send is what the plain router of the tests sends; what they do not send they leave
-//! as it is.
+//! Whole frames: the programs send the same as the plain router of the tests; the frames that they do not send they
+//! leave as it is.
 
 use fibula_router::egress::{Egress, Group};
 use fibula_router::forward::Side;
@@ -55,7 +55,7 @@ impl Bench {
         Some(Self { world, fast, trials, sent: 0, passed: 0 })
     }
 
-    /// What becomes of a frame; if it is sent, it is as it should be.
+    /// The outcome for a frame. Checks the frame if it is sent.
     fn check(&mut self, port: u16, frame: &[u8]) -> Option<(Tried, Answer)> {
         // Shorter ones the kernel refuses to try, and no link has them.
         let trial = self.trials.get(usize::from(port)).filter(|_| frame.len() >= 14)?;
@@ -76,7 +76,7 @@ impl Bench {
     }
 }
 
-/// Whether the programs have to send what the plain router sends in one piece.
+/// Whether the programs must send a packet that the plain router sends in one piece.
 fn must_be_sent(world: &World, frame: &[u8], answer: &Answer) -> bool {
     let Fate::Sent(port, _) = &answer.fate else { return false };
     let own = &world.paths.description().ports[usize::from(*port)];
@@ -224,7 +224,7 @@ fn reasons_are_counted() {
         assert_eq!(found, Tried::Passed, "{why:?} {frame:02x?}");
         assert_eq!(bench.fast.counts().unwrap().passed(0, why), before + 1, "{why:?}");
     }
-    // On other links, extension headers are nothing but something that the hash does not know.
+    // On other links, extension headers only affect the hash.
     let trial = bench.fast.trial(0, mac(0), &[], false).unwrap();
     assert_eq!(trial.frame(&extended.frame(0)).unwrap(), Tried::Passed);
     assert_eq!(bench.fast.counts().unwrap().passed(0, Why::Flow), 1);

@@ -14,7 +14,7 @@ use super::{engine, fast_path};
 use crate::forward::frames::{V4, V6};
 use crate::forward::world::mac;
 
-/// How many generations there are, each with a table and ways out of its own.
+/// Number of generations, each with its own table and egress paths.
 const GENERATIONS: u8 = 6;
 
 /// A table of more or fewer routes by which all packets go to one hop, whose group is another number in each
@@ -70,7 +70,7 @@ fn no_packet_sees_two_generations() {
     let Some(fast) = fast_path(1, 7) else { return };
     fast.set_port(0, 1).unwrap();
     let all: Vec<Made> = (0..GENERATIONS).map(made).collect();
-    // What is published lies between these two.
+    // The published generation lies between these two.
     let (begun, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let publish = |number: u64| {
         let made = &all[(number % u64::from(GENERATIONS)) as usize];

@@ -31,9 +31,9 @@ impl Bench {
         Some(Self { fast, trial, number: 0, asked: 0 })
     }
 
-    /// Asks about all boundaries of the routes, addresses in them and others.
+    /// Looks up all boundaries of the routes, addresses in them and others.
     fn check(&mut self, name: &str, v4: &Routes<u32>, v6: &Routes<u128>) {
-        // Another number than the hop's, for what is read from a wrong place.
+        // Another number than the hop's, to detect reads of a wrong place.
         let groups = |hops: u32| -> Vec<u32> { (0..hops).map(|hop| hop ^ 0x5a5a_0000).collect() };
         assert!(v4.hop_count() <= GROUPS_MAX && v6.hop_count() <= GROUPS_MAX);
         let (groups4, groups6) = (groups(v4.hop_count()), groups(v6.hop_count()));
@@ -127,7 +127,7 @@ fn engines_without_a_program_are_left_out() {
     for addr in probes::boundary(&v4).take(50) {
         assert_eq!(bench.trial.group(Ipv4Addr::from(addr).into()).unwrap(), None);
     }
-    // What is known is not written again.
+    // Known tables are not written again.
     assert!(!bench.fast.publish(stamp(1000), &view).unwrap());
     bench.check("with again", &v4, &v6);
 }

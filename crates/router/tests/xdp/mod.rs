@@ -1,4 +1,4 @@
-//! The fast path of XDP ports: what the programs in the kernel answer, and what they make of frames.
+//! The fast path of XDP ports: the answers of the programs in the kernel, and their output frames.
 
 mod frames;
 mod generations;

@@ -14,7 +14,7 @@ use fibula_simd::Isa;
 
 use super::{engine, fast_path};
 
-/// Of the router: what there is, and how often the thread has asked for it.
+/// The router's current tables, and the number of times that the thread has read them.
 #[derive(Default)]
 struct Given {
     /// No tables yet.
@@ -124,7 +124,7 @@ impl World {
         }
     }
 
-    /// Waits until the thread has published what is there now: it did so before it asks for the second time.
+    /// Waits until the thread has published the current tables: it does so before it reads them for the second time.
     fn wait_for_rounds(&self) {
         let asked = self.given.lock().unwrap().asked;
         self.wait("no rounds", || self.given.lock().unwrap().asked >= asked + 2);
@@ -146,7 +146,7 @@ fn what_changes_is_published() {
     world.wait_for_rounds();
     drop(publisher);
     assert_eq!(Arc::strong_count(&world.given), 1, "the thread has ended");
-    // What is in the kernel is what it was last.
+    // The kernel still has the last tables.
     assert_eq!(world.groups(), [Some(11); 2]);
     let tables = Tables::new(&world.given);
     let stamp = Stamp { v4: 11, v6: 11, egress: 5 };
@@ -167,7 +167,7 @@ fn tables_may_come_later() {
 }
 
 #[test]
-fn what_an_operator_should_know_is_said_once() {
+fn each_message_for_the_operator_is_reported_once() {
     let Some(world) = World::new() else { return };
     // The loopback interface takes no packets of programs.
     world.fast.set_port(0, 1).unwrap();

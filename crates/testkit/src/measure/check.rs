@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_say_what_is_wrong() {
+    fn differences_describe_the_fault() {
         let routes = tables::dense::<u32>(4, 50);
         let keys: Vec<u32> = routes.iter().map(|route| route.prefix.first()).collect();
         let right: Vec<Hop> = keys.iter().map(|key| Oracle::new(&routes).lookup(*key)).collect();

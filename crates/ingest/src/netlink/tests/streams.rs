@@ -11,7 +11,7 @@ use super::*;
 use crate::{Damage, Sink, StopReason};
 
 #[test]
-fn answers_of_the_kernel_are_heard() {
+fn answers_of_the_kernel_are_reported() {
     let done = |flags, error: i32| flagged(kind::DONE, flags, &error.to_ne_bytes());
     let mut decoder = NetlinkDecoder::new(Some(7));
     let mut sink = Ends::default();

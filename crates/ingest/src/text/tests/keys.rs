@@ -165,7 +165,7 @@ fn half_of_the_rows_are_enough_for_a_name() {
 }
 
 #[test]
-fn ranges_beside_prefixes_are_told() {
+fn ranges_beside_prefixes_are_noted() {
     finds!("subnet,first,last\n10.0.0.0/24,10.0.0.10,10.0.0.11\n", ["subnet:Str"],
         ["10.0.0.10/31 = 10.0.0.0/24"], damaged 0, notes 1);
     finds!("subnet,first,last\n10.0.0.0/24,10.0.0.0,10.0.0.255\n", ["subnet:Str"],

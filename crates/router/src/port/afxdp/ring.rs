@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_says_who_must_be_woken() {
+    fn the_flag_shows_who_must_be_woken() {
         let mut memory = memory();
         let (producer, _) = sides(&mut memory);
         assert!(!producer.needs_wakeup());

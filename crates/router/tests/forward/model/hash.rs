@@ -10,7 +10,7 @@ pub(super) struct Above {
     pub(super) is_later: bool,
 }
 
-/// What is above IP in this packet.
+/// The header after IP in this packet.
 pub(super) fn above(ip: &[u8]) -> Above {
     if ip[0] >> 4 == 4 {
         let field = u16_at(ip, 6);

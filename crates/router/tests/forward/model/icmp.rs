@@ -6,8 +6,8 @@ use super::hash::above;
 use super::{ExpectedError, Model, Sound, Why, checksum, may_travel};
 
 impl Model<'_> {
-    pub(super) fn tell(&self, packet: &Sound<'_>, why: Why) -> ExpectedError {
-        if !self.may_be_told(packet) {
+    pub(super) fn expected_error(&self, packet: &Sound<'_>, why: Why) -> ExpectedError {
+        if !self.may_get_error(packet) {
             return ExpectedError::Nothing;
         }
         let port = &self.egress.ports[usize::from(packet.port)];
@@ -31,7 +31,7 @@ impl Model<'_> {
     }
 
     /// RFC 1812, section 4.3.2.7; RFC 4443, section 2.4 (e).
-    fn may_be_told(&self, packet: &Sound<'_>) -> bool {
+    fn may_get_error(&self, packet: &Sound<'_>) -> bool {
         let groups = (packet.to_mac[0] | packet.from_mac[0]) & 1 == 1;
         let travels = may_travel(packet.source) && may_travel(packet.destination);
         if groups || !travels || self.is_own(packet.source) {

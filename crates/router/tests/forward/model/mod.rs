@@ -21,7 +21,7 @@ pub struct Model<'a> {
     pub drops_source_routes: bool,
 }
 
-/// What becomes of a received packet.
+/// The outcome for a received packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fate {
     /// These frames leave by the port.
@@ -47,7 +47,7 @@ pub enum ExpectedError {
     Error(u16, Vec<u8>),
 }
 
-/// What an error says.
+/// The content of an error.
 #[derive(Clone, Copy, Debug)]
 pub enum Why {
     Expired,
@@ -102,7 +102,7 @@ pub struct Sound<'a> {
     pub port: u16,
     pub to_mac: &'a [u8],
     pub from_mac: &'a [u8],
-    /// The IP packet, as long as it says.
+    /// The IP packet, with the length in its header.
     pub ip: &'a [u8],
     pub source: IpAddr,
     pub destination: IpAddr,
@@ -141,7 +141,7 @@ impl Model<'_> {
         self.route(Sound { port, to_mac, from_mac, ip, source, destination }, ttl)
     }
 
-    /// What RFC 1812 and RFC 4443 let the sender hear of a packet that waited in vain.
+    /// The error of RFC 1812 and RFC 4443 to the sender of a packet that waited in vain.
     pub fn fail(&self, port: u16, frame: &[u8]) -> ExpectedError {
         let at = (12..).step_by(4).find(|at| [0x0800, 0x86dd].contains(&u16_at(frame, *at)));
         let packet = &frame[at.unwrap() + 2..];
@@ -149,7 +149,7 @@ impl Model<'_> {
         let checked = if is_v4 { check_v4(packet) } else { check_v6(packet) };
         let (len, source, destination, _) = checked.unwrap();
         let (to_mac, from_mac, ip) = (&frame[..6], &frame[6..12], &packet[..len]);
-        self.tell(&Sound { port, to_mac, from_mac, ip, source, destination }, Why::Host)
+        self.expected_error(&Sound { port, to_mac, from_mac, ip, source, destination }, Why::Host)
     }
 
     fn is_own(&self, address: IpAddr) -> bool {
@@ -157,7 +157,7 @@ impl Model<'_> {
     }
 
     fn refused(&self, packet: &Sound<'_>, name: &'static str, why: Why) -> Answer {
-        Answer { error: self.tell(packet, why), ..dropped(name) }
+        Answer { error: self.expected_error(packet, why), ..dropped(name) }
     }
 
     fn route(&self, packet: Sound<'_>, ttl: u8) -> Answer {
