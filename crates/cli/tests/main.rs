@@ -3,6 +3,7 @@
 mod bad_input;
 mod checks;
 mod classify;
+mod classify_columns;
 mod classify_inputs;
 mod columns;
 mod common;

@@ -26,7 +26,7 @@ struct Lister {
 }
 
 /// The rows of a batch. With an error, the rows before it.
-struct Listed {
+struct BatchRows {
     text: Vec<u8>,
     rows: u64,
     failed: Option<AnnotateError>,
@@ -39,7 +39,7 @@ impl Lister {
         first_row: u64,
         columns: &KeyColumns,
         writes: bool,
-    ) -> Listed {
+    ) -> BatchRows {
         let failed = self.batches.find(batch, columns, first_row).err();
         let (mut text, mut rows) = (Vec::new(), first_row);
         let RuleBatches { lookup, flows, .. } = &self.batches;
@@ -51,7 +51,7 @@ impl Lister {
                 text.push(b'\n');
             }
         }
-        Listed { text, rows: first_row + flows.len() as u64, failed }
+        BatchRows { text, rows: first_row + flows.len() as u64, failed }
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn list<W: Write>(
     let list = |lister: &mut Lister, (batch, first_row): (RecordBatch, u64)| {
         lister.list(&batch, first_row, &read, writes)
     };
-    let take = |listed: Listed| {
+    let take = |listed: BatchRows| {
         if let Some(output) = &mut output {
             output.write_all(&listed.text).map_err(AnnotateError::Write)?;
             if is_stream {

@@ -13,7 +13,7 @@ use crate::output::{self, stdout};
 const MOST: usize = 10;
 
 #[derive(Serialize)]
-struct Shown {
+struct ExplainedRule {
     line: u32,
     rule: String,
     /// The fields whose conditions the packet does not meet.
@@ -21,12 +21,12 @@ struct Shown {
 }
 
 #[derive(Serialize)]
-struct Json {
-    winner: Option<Shown>,
+struct Explanation {
+    winner: Option<ExplainedRule>,
     /// Rules with a higher rank than the winner, which the packet misses by one field.
-    near: Vec<Shown>,
+    near: Vec<ExplainedRule>,
     /// Rules that match too, with a lower rank than the winner.
-    losers: Vec<Shown>,
+    losers: Vec<ExplainedRule>,
     tried: usize,
     failing_first: Vec<(&'static str, usize)>,
     megaflow: String,
@@ -36,9 +36,9 @@ struct Json {
     tables_asked: usize,
 }
 
-fn shown(rule: &Rule, flow: &Flow) -> Shown {
+fn explained(rule: &Rule, flow: &Flow) -> ExplainedRule {
     let fails = rule.failing(flow).map(Field::name).collect();
-    Shown { line: rule.line, rule: rule.to_string(), fails }
+    ExplainedRule { line: rule.line, rule: rule.to_string(), fails }
 }
 
 /// Explains one packet. The outcome is negative if no rule matches.
@@ -63,10 +63,10 @@ pub fn explain(rules: &Rules, flow: &Flow, json: bool) -> Result<Outcome, Failur
         }
     }
     failing.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let report = Json {
-        winner: behind.first().map(|(_, rule)| shown(rule, flow)),
-        near: near.take(MOST).map(|(_, rule)| shown(rule, flow)).collect(),
-        losers: losers.take(MOST).map(|(_, rule)| shown(rule, flow)).collect(),
+    let report = Explanation {
+        winner: behind.first().map(|(_, rule)| explained(rule, flow)),
+        near: near.take(MOST).map(|(_, rule)| explained(rule, flow)).collect(),
+        losers: losers.take(MOST).map(|(_, rule)| explained(rule, flow)).collect(),
         tried: before.len(),
         failing_first: failing,
         megaflow: megaflow(flow, &found.mask),
@@ -98,7 +98,7 @@ fn megaflow(flow: &Flow, mask: &fibula_classify::Mask) -> String {
     text.trim_end().to_owned()
 }
 
-fn print(report: &Json) -> Result<(), Failure> {
+fn print(report: &Explanation) -> Result<(), Failure> {
     let mut out = stdout();
     match &report.winner {
         Some(rule) => writeln!(out, "rule of line {} wins: {}", rule.line, rule.rule)?,

@@ -8,7 +8,7 @@ use fibula_classify::{FiveTuple, Flow};
 
 /// The packet of `--explain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Five(pub Flow);
+pub struct ExplainedPacket(pub Flow);
 
 /// Makes a flow of the texts of the five columns. Both ports may be empty.
 pub fn flow([src, dst, proto, from, to]: [&str; 5]) -> Result<Flow, String> {
@@ -25,7 +25,7 @@ pub fn flow([src, dst, proto, from, to]: [&str; 5]) -> Result<Flow, String> {
     Flow::try_from(&five).map_err(|error| error.to_string())
 }
 
-impl FromStr for Five {
+impl FromStr for ExplainedPacket {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -47,18 +47,18 @@ mod tests {
 
     #[test]
     fn packets_from_text() {
-        let Five(flow) = "10.0.0.1, 192.0.2.7, TCP, 40000, 22".parse().unwrap();
+        let ExplainedPacket(flow) = "10.0.0.1, 192.0.2.7, TCP, 40000, 22".parse().unwrap();
         let got = [Field::IpVersion, Field::Ipv4Dst, Field::Protocol, Field::DstPort];
         assert_eq!(got.map(|field| flow.get(field)), [4, 0xc000_0207, 6, 22]);
-        let Five(ping) = "2001:db8::1,2001:db8::2,icmpv6,128,0".parse().unwrap();
+        let ExplainedPacket(ping) = "2001:db8::1,2001:db8::2,icmpv6,128,0".parse().unwrap();
         let got = [Field::IpVersion, Field::Transport, Field::IcmpType, Field::SrcPort];
         assert_eq!(got.map(|field| ping.get(field)), [6, 2, 128, 0]);
-        let Five(gre) = "10.0.0.1,10.0.0.2,47".parse().unwrap();
+        let ExplainedPacket(gre) = "10.0.0.1,10.0.0.2,47".parse().unwrap();
         assert_eq!(gre.get(Field::Transport), 0);
-        let Five(mapped) = "::ffff:10.0.0.1,192.0.2.7,tcp,40000,22".parse().unwrap();
+        let ExplainedPacket(mapped) = "::ffff:10.0.0.1,192.0.2.7,tcp,40000,22".parse().unwrap();
         let got = [Field::IpVersion, Field::Ipv4Src].map(|field| mapped.get(field));
         assert_eq!(got, [4, 0x0a00_0001]);
-        let Five(six) = "::ffff:10.0.0.1,2001:db8::1,tcp,40000,22".parse().unwrap();
+        let ExplainedPacket(six) = "::ffff:10.0.0.1,2001:db8::1,tcp,40000,22".parse().unwrap();
         assert_eq!(six.get(Field::IpVersion), 6);
         for wrong in [
             // Type and code as NetFlow has them: 256 times the type, in the destination's port.
@@ -69,7 +69,7 @@ mod tests {
             "1.1.1.1,1.1.1.2,x",
             "1.1.1.1,1.1.1.2,6,1,99999",
         ] {
-            assert!(wrong.parse::<Five>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ExplainedPacket>().is_err(), "{wrong}");
         }
     }
 }

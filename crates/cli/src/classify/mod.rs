@@ -66,7 +66,7 @@ pub struct Args {
     source: bool,
     /// Action for prefixes of a list that have none
     #[arg(long, value_name = "drop|allow", default_value = "drop")]
-    action: Listed,
+    action: PrefixAction,
     /// Where to write, - for standard output. For Parquet or Arrow input and a name in .parquet, and for Arrow input
     /// and a name in .arrow, the output has all columns of the input, followed by the columns of the rules
     #[arg(long, short, value_name = "FILE", default_value = "-")]
@@ -92,14 +92,14 @@ pub struct Args {
     quiet: bool,
     /// Explain why one packet hits its rule: SRC,DST,PROTOCOL and, where it has ports, SRC_PORT,DST_PORT
     #[arg(long, value_name = "PACKET", conflicts_with_all = ["packets", "summary", "output"])]
-    explain: Option<five::Five>,
+    explain: Option<five::ExplainedPacket>,
 }
 
 /// The value of `--action`.
 #[derive(Clone, Debug)]
-struct Listed(Action);
+struct PrefixAction(Action);
 
-impl FromStr for Listed {
+impl FromStr for PrefixAction {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {

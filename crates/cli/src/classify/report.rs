@@ -24,10 +24,10 @@ pub struct ClassifyReport<'a> {
 }
 
 #[derive(Serialize)]
-struct Json<'a> {
+struct ClassifyCounts<'a> {
     packets: u64,
-    unmatched: Counted,
-    rules: Vec<JsonRule<'a>>,
+    unmatched: UnmatchedCounts,
+    rules: Vec<RuleCounts<'a>>,
     slow_path: u64,
     megaflows: usize,
     masks: usize,
@@ -37,13 +37,13 @@ struct Json<'a> {
 }
 
 #[derive(Serialize)]
-struct Counted {
+struct UnmatchedCounts {
     packets: u64,
     bytes: u64,
 }
 
 #[derive(Serialize)]
-struct JsonRule<'a> {
+struct RuleCounts<'a> {
     line: u32,
     rule: String,
     action: String,
@@ -74,10 +74,11 @@ impl ClassifyReport<'_> {
             let rule: &Rule = rule;
             let (line, label) = (rule.line, rule.label.as_deref());
             let (text, action) = (rule.to_string(), rule.action.to_string());
-            JsonRule { line, rule: text, action, label, packets, bytes }
+            RuleCounts { line, rule: text, action, label, packets, bytes }
         };
-        let unmatched = Counted { packets: totals.unmatched, bytes: totals.unmatched_bytes };
-        let json = Json {
+        let unmatched =
+            UnmatchedCounts { packets: totals.unmatched, bytes: totals.unmatched_bytes };
+        let json = ClassifyCounts {
             packets: self.packets(),
             unmatched,
             rules: self.hit_rules().map(rule).collect(),
