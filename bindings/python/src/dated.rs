@@ -94,7 +94,7 @@ impl PyDatedTable {
         column: &Bound<'_, PyAny>,
         times: &Bound<'_, PyAny>,
         time_format: &str,
-        asked: AddOptions,
+        requested: AddOptions,
     ) -> PyResult<PyColumns> {
         let chunks: Vec<ArrayRef> = column::read(column)?;
         // One array, so that it can be cut as the addresses are.
@@ -104,13 +104,13 @@ impl PyDatedTable {
             let lengths = format!("{} times for {rows} addresses", times.len());
             return Err(FibulaError::new_err(lengths));
         }
-        let mut options = asked.options();
+        let mut options = requested.options();
         options.time_format = time_format.parse().map_err(PyValueError::new_err::<&str>)?;
         // Which tables are meant; the times are given as an array.
         options.time = Some(Column::Number(1));
         let added = py.detach(|| {
             let annotator = self.opened.annotator(&options)?;
-            bulk::annotate(&annotator, name, &chunks, Some(&times), asked.threads())
+            bulk::annotate(&annotator, name, &chunks, Some(&times), requested.threads())
         });
         added.map(PyColumns).map_err(|error| error::annotate(&error))
     }

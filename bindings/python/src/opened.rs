@@ -37,7 +37,7 @@ impl<T: LookupTable + Clone + 'static> Opened<T> {
         &self,
         options: &AnnotateOptions,
     ) -> Result<Arc<ColumnAnnotator>, AnnotateError> {
-        let asked = AnnotatorKey {
+        let requested = AnnotatorKey {
             add: options.add.clone(),
             plain: options.text == TextForm::Plain,
             binary: options.prefix == PrefixForm::Binary,
@@ -47,7 +47,7 @@ impl<T: LookupTable + Clone + 'static> Opened<T> {
         };
         // What is in the map is whole even if a thread died beside it.
         let kept = || self.annotators.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = kept().iter().find(|(of, _)| *of == asked) {
+        if let Some((_, found)) = kept().iter().find(|(of, _)| *of == requested) {
             return Ok(Arc::clone(found));
         }
         let made = Arc::new(ColumnAnnotator::new(self.fib.clone(), options)?);
@@ -55,7 +55,7 @@ impl<T: LookupTable + Clone + 'static> Opened<T> {
         if kept.len() >= KEPT {
             kept.clear();
         }
-        kept.push((asked, Arc::clone(&made)));
+        kept.push((requested, Arc::clone(&made)));
         Ok(made)
     }
 }

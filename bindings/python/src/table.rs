@@ -244,12 +244,12 @@ impl PyTable {
         py: Python<'_>,
         name: Option<&str>,
         column: &Bound<'_, PyAny>,
-        asked: AddOptions,
+        requested: AddOptions,
     ) -> PyResult<PyColumns> {
         let chunks: Vec<ArrayRef> = column::read(column)?;
         let added = py.detach(|| {
-            let annotator = self.opened.annotator(&asked.options())?;
-            bulk::annotate(&annotator, name, &chunks, None, asked.threads())
+            let annotator = self.opened.annotator(&requested.options())?;
+            bulk::annotate(&annotator, name, &chunks, None, requested.threads())
         });
         added.map(PyColumns).map_err(|error| error::annotate(&error))
     }

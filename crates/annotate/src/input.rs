@@ -110,12 +110,12 @@ impl<R: Read> Input<R> {
         let want = want.min(limit);
         while self.end < want && !self.eof {
             let space = &mut self.buf[self.end..limit];
-            let asked = space.len();
+            let requested = space.len();
             match self.inner.read(space) {
                 Ok(0) => self.eof = true,
                 Ok(n) => {
-                    self.end += n.min(asked);
-                    self.short = (n < asked).then_some(n);
+                    self.end += n.min(requested);
+                    self.short = (n < requested).then_some(n);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if self.end > have => {

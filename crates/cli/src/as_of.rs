@@ -35,7 +35,7 @@ impl WatchDates for Aloud {
     }
 
     fn done(&self, name: &str, report: &ReadReport, damage: &[Damage]) {
-        table::say_report(name, report, damage);
+        table::report_read(name, report, damage);
     }
 }
 

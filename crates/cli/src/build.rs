@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     args.rpki.check_input(args.table.has_input())?;
     let mut loaded = args.table.load()?;
     stages.extend(loaded.stages.iter().map(|(stage, time)| ((*stage).to_owned(), *time)));
-    if args.rpki.is_asked() {
+    if args.rpki.is_requested() {
         let started = Instant::now();
         loaded.table = args.rpki.add(loaded.table, args.table.read.allow_empty)?;
         stages.push(("rpki".to_owned(), started.elapsed()));

@@ -152,7 +152,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         (_, None) => Family::V4,
     };
     if to == To::Mmdb {
-        say_hidden(&args.output, table);
+        report_hidden(&args.output, table);
     }
     let started = Instant::now();
     let mut out = Output::create(&args.output)?;
@@ -167,7 +167,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 /// Reports the number of IPv6 routes that an MMDB file cannot have: its readers take `::/96` as the IPv4 addresses.
-fn say_hidden(output: &Path, table: &Table) {
+fn report_hidden(output: &Path, table: &Table) {
     let is_hidden = |prefix: Prefix<u128>| prefix.len() >= 96 && prefix.addr() >> 32 == 0;
     let hidden = table.v6.iter().filter(|route| is_hidden(route.prefix)).count() as u64;
     if hidden > 0 {
@@ -209,6 +209,6 @@ fn write(
 
 /// The error for a requested column that the table does not have. Reading a table reports this by itself.
 fn missing_column(table: &Table, args: &Args) -> Option<String> {
-    let asked = args.table.read.columns.as_ref().filter(|_| args.table.layer.is_empty())?;
-    asked.iter().find(|name| table.columns.find(name).is_none()).cloned()
+    let requested = args.table.read.columns.as_ref().filter(|_| args.table.layer.is_empty())?;
+    requested.iter().find(|name| table.columns.find(name).is_none()).cloned()
 }

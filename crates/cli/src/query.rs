@@ -229,7 +229,7 @@ fn ask_file(
     question: Question<'_>,
     out: &mut impl Write,
 ) -> Result<bool, Failure> {
-    let (asked, found): (String, Vec<Match<'_>>) = match question {
+    let (requested, found): (String, Vec<Match<'_>>) = match question {
         Question::Address(address) => (address.to_string(), fib.covering(address)?.collect()),
         Question::Prefix(prefix) => {
             let found = match args.view {
@@ -251,10 +251,10 @@ fn ask_file(
             json!({ "prefix": route.prefix().map(|prefix| prefix.to_string()), "values": values })
         };
         let routes: Vec<_> = found.iter().map(route).collect();
-        json_line(out, &json!({ "q": asked, "routes": routes }))?;
+        json_line(out, &json!({ "q": requested, "routes": routes }))?;
         return Ok(!found.is_empty());
     }
-    writeln!(out, "{asked}:")?;
+    writeln!(out, "{requested}:")?;
     if found.is_empty() {
         writeln!(out, "  no route")?;
     }

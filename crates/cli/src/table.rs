@@ -25,10 +25,10 @@ pub fn load(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Fai
 }
 
 /// Reports which table of a file of several dates was chosen, unless it has exactly the requested date.
-fn say_date(name: &dyn Display, asked: Option<Moment>, date: &TableDate, of: usize) {
+fn report_date(name: &dyn Display, requested: Option<Moment>, date: &TableDate, of: usize) {
     let (at, of) = (date.at, grouped(of as u64));
-    match asked {
-        Some(asked) if asked == at => {}
+    match requested {
+        Some(requested) if requested == at => {}
         Some(_) => note(format_args!("{name}: the table of {at}")),
         None => note(format_args!(
             "{name}: the newest of {of} tables, that of {at} (--at TIME chooses another)"
@@ -70,11 +70,11 @@ impl Watch for Aloud<'_> {
 
     fn done(&mut self, name: &str, report: &ReadReport, damage: &[Damage]) {
         self.bar = None; // the bar must be removed before a message is printed
-        say_report(name, report, damage);
+        report_read(name, report, damage);
     }
 
     fn taken(&mut self, name: &str, date: &TableDate, of: usize) {
-        say_date(&name, self.read.at, date, of);
+        report_date(&name, self.read.at, date, of);
     }
 
     fn stands_in(&mut self, name: &str, column: &str, value: &str) {
@@ -82,14 +82,14 @@ impl Watch for Aloud<'_> {
     }
 
     fn merged(&mut self, table: &Table) {
-        say_replaced(table, self.read);
-        say_unused_kinds(table, self.read);
+        report_replaced(table, self.read);
+        report_unused_kinds(table, self.read);
     }
 }
 
 /// Names the columns of `--kind` that no source has: most likely they are misspelt. Numbers count the columns of a
 /// file.
-fn say_unused_kinds(table: &Table, read: &ReadArgs) {
+fn report_unused_kinds(table: &Table, read: &ReadArgs) {
     let is_there = |name: &str| table.columns.find(name).is_some();
     let unused =
         |name: &str| read.columns.is_none() && name.parse::<u64>().is_err() && !is_there(name);
@@ -99,7 +99,7 @@ fn say_unused_kinds(table: &Table, read: &ReadArgs) {
 }
 
 /// Reports how many prefixes were replaced by a later line or source, and with `-v` names them.
-fn say_replaced(table: &Table, read: &ReadArgs) {
+fn report_replaced(table: &Table, read: &ReadArgs) {
     let Provenance { sources, replaced, tags, .. } = &table.provenance;
     let counts = match tags {
         None => "the last one counts",
@@ -188,7 +188,7 @@ pub fn open_dated(
 }
 
 /// Reports damaged and ignored records.
-pub fn say_report(name: &str, report: &ReadReport, damage: &[Damage]) {
+pub fn report_read(name: &str, report: &ReadReport, damage: &[Damage]) {
     let records = grouped(report.records);
     if report.damaged > 0 {
         let damaged = grouped(report.damaged);

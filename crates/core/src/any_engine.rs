@@ -44,7 +44,7 @@ pub fn unstored<A: Addr>(engine: impl Follow<A> + 'static) -> BoxedEngine<A> {
 /// [`AnyEngine::persist`] of an engine that has a stored form.
 type PersistFn<E> = fn(&E) -> (&'static str, Vec<TableRef<'_>>);
 
-/// An engine with what its scheme can do.
+/// An engine with the abilities of its scheme.
 struct Boxed<E> {
     engine: E,
     /// `None` if its tables cannot be stored.

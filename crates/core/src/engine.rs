@@ -35,8 +35,8 @@ pub trait Lookup<A: Addr>: Send + Sync {
 
 /// A lookup scheme: how to compile [`Routes`] into a [`Lookup`].
 ///
-/// Build state and lookup state are separate: `build` may use any amount of scratch memory, and its result is
-/// immutable and contains only what lookups need.
+/// Build state and lookup state are separate: `build` may use any amount of scratch memory, and its result is immutable
+/// and contains only the data for lookups.
 pub trait Engine<A: Addr>: Lookup<A> + Sized {
     /// The name for choosing, reporting and benchmarking the scheme: lower case, no spaces.
     const NAME: &'static str;

@@ -68,7 +68,7 @@ pub enum DaemonError {
 }
 
 impl DaemonError {
-    /// What to do about it, where the error knows.
+    /// What to do about it, if the error has advice.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Config(error) => return error.hint(),

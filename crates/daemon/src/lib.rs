@@ -1,5 +1,5 @@
-//! What runs until it is stopped: a server that follows routing daemons ([`Serve`]) and a router ([`Route`]), as values
-//! that a program starts, notifies, waits for and stops.
+//! Services that run until they are stopped: a server that follows routing daemons ([`Serve`]) and a router
+//! ([`Route`]), as values that a program starts, notifies, waits for and stops.
 //!
 //! ```text
 //!   configuration (TOML) ─► sources ─► feeds' thread ─► live table ─┬─► server: answers over HTTP

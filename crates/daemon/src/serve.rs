@@ -106,7 +106,7 @@ impl Serve {
         Ok(Self { shared, feeds, server, live, board, ended })
     }
 
-    /// Checks what [`Serve::start`] reads and a configuration only names: secrets, certificates, the checkpoint's
+    /// Checks the files that a configuration names and [`Serve::start`] reads: secrets, certificates, the checkpoint's
     /// folder.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Notifications to systemd (sd_notify(3)).
 
-/// Tells systemd that the service is ready, if systemd asked for it.
+/// Notifies systemd that the service is ready, if systemd requested this.
 #[cfg(target_os = "linux")]
 pub fn ready() {
     use std::os::linux::net::SocketAddrExt as _;

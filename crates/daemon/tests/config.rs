@@ -49,7 +49,7 @@ fn a_file_that_is_not_there_is_named() {
     assert!(error.to_string().starts_with("--config /no/such/file: "), "{error}");
 }
 
-/// A program can tell problems apart without reading messages.
+/// A program can distinguish problems without reading messages.
 #[test]
 fn problems_have_types() {
     let bgp = "[[bgp]]\nlisten = '[::1]:179'\nlocal-as = 1\nrouter-id = '1.1.1.1'\nneighbour = []";

@@ -20,7 +20,7 @@ const HOPS: &str = "a via 192.0.2.9\ndrop blackhole\n";
 const OUT: &str =
     "addresses = ['192.0.2.1/24']\nneighbours = { '192.0.2.9' = '02:00:00:00:00:09' }\n";
 
-/// A router with this table, and what else its configuration has.
+/// A router with this table and the rest of its configuration.
 fn config(folder: &Path, more: &str) -> Result<RouteConfig, ConfigError> {
     fs::write(folder.join("table.txt"), TABLE).unwrap();
     let hops = folder.join("hops.txt");
@@ -73,7 +73,7 @@ fn captures_are_forwarded_to_their_end() {
     assert_eq!(packets(&end.figures, Reason::ForwardedV4), 2);
     assert_eq!(packets(&end.figures, Reason::Blackhole), 1);
     assert_eq!(fs::read(path("out.pcap")).unwrap().len(), 24 + 2 * (16 + 60));
-    // The same capture, cut off: what is whole was forwarded.
+    // The same capture, truncated: its complete packets were forwarded.
     let whole = fs::read(path("in.pcap")).unwrap();
     fs::write(path("in.pcap"), &whole[..whole.len() - 1]).unwrap();
     let route = Route::start(RouteOptions::new(config(folder.path(), &ports).unwrap())).unwrap();
@@ -101,7 +101,7 @@ fn generated_packets_are_forwarded_until_it_is_stopped() {
     let route = Route::start(RouteOptions::new(config.clone())).unwrap();
     let end = route.wait_at_most(Duration::from_millis(50)).unwrap();
     assert!(end.time >= Duration::from_millis(40), "{:?}", end.time);
-    // Who drops it stops it.
+    // Dropping it stops it.
     drop(Route::start(RouteOptions::new(config)).unwrap());
 }
 
@@ -131,7 +131,7 @@ fn rules_are_read_again() {
     route.stop().unwrap();
 }
 
-/// A live table without sources that speak: it starts, answers and stops.
+/// A live table whose sources send nothing: it starts, answers and stops.
 #[test]
 fn a_router_of_a_live_table_stops() {
     let text = "http = { listen = '127.0.0.1:0' }\n[[fpm]]\nlisten = '127.0.0.1:0'\n[[port]]\nport = 'memory'";

@@ -20,7 +20,7 @@ fn announced(prefix: &str) -> String {
     )
 }
 
-/// A server that reads this file of RIS lines, and what else the configuration has.
+/// A server that reads this file of RIS lines, with the rest of its configuration.
 fn config(lines: &Path, more: &str) -> ServeConfig {
     let text = format!(
         "http = {{ listen = '127.0.0.1:0' }}\n{more}\n[[ris]]\npath = '{}'\nhold = '1d'\n",

@@ -30,7 +30,7 @@ pub enum ExportError {
     Write(io::Error),
     /// A limit of the format is exceeded.
     Limit {
-        /// What there is too much of.
+        /// The exceeded quantity.
         what: &'static str,
     },
     /// The error of the Parquet writer.

@@ -1,4 +1,4 @@
-//! What is written, read back: by the libraries that others read it with.
+//! Written files, read back by the libraries that other programs use.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use fibula_testkit::fib::GenSpec;
 use maxminddb::Reader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-/// Rows with all kinds of values: none, empty, long, wide, with what formats quote.
+/// Rows with all kinds of values: none, empty, long, wide, with characters that formats quote.
 fn columns(rows: u32) -> Columns {
     let mut builder = ColumnsBuilder::new(&[
         ("n", ColumnKind::Int),
@@ -156,7 +156,7 @@ fn mmdb_reads_back() {
     }
 }
 
-/// Mapped addresses are IPv4 addresses; so are Teredo's and 6to4's, unless an IPv6 route says otherwise.
+/// Mapped addresses are IPv4 addresses; so are Teredo's and 6to4's, unless an IPv6 route covers them.
 #[test]
 fn mmdb_has_the_aliases_of_ipv4() {
     let row = |table: &Table, ip: &str| {
@@ -223,7 +223,7 @@ fn mmdb_has_nested_maps() {
     assert_eq!(record("11.0.0.1"), Record { country: None, asn: 2, asn_name: None });
 }
 
-/// What came from an mmdb file has the types that it had there, and what has indices for names is an array.
+/// Values from an mmdb file have their types there, and members with indices for names are an array.
 #[test]
 fn mmdb_has_types_and_arrays() {
     #[derive(serde::Deserialize, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use fibula_core::{Addr, Hop, Lookup, Route, Routes};
 use fibula_engines::{BoxedEngine, Isa};
 use fibula_rib::{IndexedRoutes, Pod};
 
-/// Answers with a number for each matching route: at first by a search, later by an engine of its own.
+/// Answers with a number for each matching route: at first by a search, later by a separate engine.
 ///
 /// **When the engine is compiled.** A search takes 100 to 200 ns for an address, and compiling takes 30 to 50 ns for
 /// a route. The engine is compiled once the number of searched addresses reaches a quarter of the number of routes,

@@ -125,17 +125,18 @@ fn rows<'c>(
     conditions: impl Iterator<Item = (&'c str, Wanted<'c>)>,
 ) -> Result<Vec<bool>, FibError> {
     // For each column: whether rows without a value qualify, and which value codes do.
-    let mut asked: Vec<(usize, bool, Vec<bool>)> = Vec::new();
+    let mut requested: Vec<(usize, bool, Vec<bool>)> = Vec::new();
     for (name, wanted) in conditions {
         let column = columns.find(name).ok_or_else(|| FibError::NoColumn {
             column: name.to_owned(),
             known: columns.names().map(str::to_owned).collect(),
         })?;
-        let place = asked.iter().position(|(known, ..)| *known == column).unwrap_or_else(|| {
-            asked.push((column, false, vec![false; columns.distinct(column)]));
-            asked.len() - 1
-        });
-        let (_, none, codes) = &mut asked[place];
+        let place =
+            requested.iter().position(|(known, ..)| *known == column).unwrap_or_else(|| {
+                requested.push((column, false, vec![false; columns.distinct(column)]));
+                requested.len() - 1
+            });
+        let (_, none, codes) = &mut requested[place];
         *none |= wanted.none;
         let is_int = columns.kind(column) == ColumnKind::Int;
         let Some(text) = wanted.text.filter(|text| !(is_int && wanted.none && text.is_empty()))
@@ -151,8 +152,8 @@ fn rows<'c>(
             false => columns.typed(column, Value::Str(text)),
         };
         let is_list = tags == Some(name);
-        for (code, is_asked) in codes.iter_mut().enumerate() {
-            *is_asked |= match columns.decode(column, code as u32) {
+        for (code, is_requested) in codes.iter_mut().enumerate() {
+            *is_requested |= match columns.decode(column, code as u32) {
                 Value::Str(value) if is_list => value.split(SEPARATOR).any(|item| item == text),
                 Value::Null => false,
                 value => columns.typed(column, value) == wanted,
@@ -160,7 +161,7 @@ fn rows<'c>(
         }
     }
     let holds = |row: u32| {
-        asked.iter().all(|(column, none, codes)| match columns.code(*column, row) {
+        requested.iter().all(|(column, none, codes)| match columns.code(*column, row) {
             Some(code) => codes.get(code as usize).copied().unwrap_or(false),
             None => *none,
         })

@@ -117,7 +117,7 @@ fn engines_for_routes_and_lengths_come_by_need_and_change_nothing() {
     numbers_and_lengths(&fib, &table.v6);
 }
 
-/// Values of both kinds, text with what text may hold, and holes.
+/// Values of both kinds, texts with special characters, and nulls.
 fn with_values() -> Table {
     let mut rows = ColumnsBuilder::new(&[("n", ColumnKind::Int), ("text", ColumnKind::Str)]);
     for row in 0..251 {
@@ -187,7 +187,7 @@ fn a_match_has_all_values() {
     for route in table.v6.iter() {
         let found = fib.exact(fibula_core::AnyPrefix::V6(route.prefix)).unwrap();
         let Some(found) = found.filter(|found| found.hop() == route.hop) else {
-            // A mapped prefix is asked for as the IPv4 one.
+            // A mapped prefix is looked up as the IPv4 one.
             assert!(is_mapped(route.prefix.addr()), "{}", route.prefix);
             continue;
         };
@@ -202,7 +202,7 @@ fn a_match_has_all_values() {
     assert!(nulls > 10);
 }
 
-/// What a generation of a live table says: attributes by name, and that it has no routes.
+/// The contents of a live table's generation: attributes by name, but no routes.
 #[test]
 fn contents_of_a_live_generation() {
     use fibula_core::{Attributes, BgpAttributes, Change, Update};

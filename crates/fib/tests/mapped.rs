@@ -36,7 +36,7 @@ fn a_mapped_address_is_the_ipv4_address() {
             assert_eq!(found, ask(v4.into()), "{kind} {v4}");
             assert_eq!(found.as_deref().map(|text| text.rsplit(' ').next().unwrap()), value);
         }
-        // IPv4-compatible addresses and those beside the block are IPv6.
+        // IPv4-compatible addresses and the block's neighbours are IPv6.
         for ip in ["::10.1.2.3", "::fffe:10.1.2.3", "::1:ffff:10.1.2.3", "64:ff9b::10.1.2.3"] {
             let found = fib.lookup(ip.parse().unwrap()).unwrap().to_string();
             assert!(found.ends_with("value=7"), "{kind} {ip}: {found}");
@@ -63,7 +63,7 @@ fn a_mapped_prefix_is_the_ipv4_prefix() {
         assert_eq!((covered("::ffff:0:0/96"), covered("::/0")), (3, 3));
         let exact = |text: &str| fib.exact(prefix(text)).unwrap().map(|found| found.to_string());
         assert_eq!(exact("::ffff:10.0.0.0/104").as_deref(), Some("10.0.0.0/8 value=1"));
-        // The IPv4 table has no route to 0.0.0.0/0, and the IPv6 one is not asked.
+        // The IPv4 table has no route to 0.0.0.0/0, and the IPv6 one is not searched.
         assert_eq!(exact("::ffff:0:0/96"), None);
         assert_eq!(exact("::/0").as_deref(), Some("::/0 value=7"));
     }

@@ -124,7 +124,7 @@ fn the_stored_engine_comes_first() {
     assert_eq!(names(&fib), ("dxr18", "poptrie16"));
     assert_eq!(fib.family::<u32>().reason(), "dxr18: stored with the table");
     check(&fib, &table);
-    // Others are compiled from the stored routes where they are asked for.
+    // Others are compiled from the stored routes on request.
     let options = FibOptions::default().engines(["planb", "stored"]);
     let fib = Fib::of_snapshot(snapshot(&part4, &part6), &options).unwrap();
     assert_eq!(names(&fib), ("planb", "planb"));
@@ -200,7 +200,7 @@ fn hostile_tables_are_named() {
         text.starts_with(&format!("{}: its engine radix for IPv6: ", path.display())),
         "{text}"
     );
-    // Whoever does not want the stored engine is not stopped by it.
+    // A damaged stored engine does not matter if it is not requested.
     let fib = Fib::open_with(&path, &FibOptions::default().engines(["auto"])).unwrap();
     check(&fib, &table);
 }

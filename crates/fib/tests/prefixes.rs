@@ -11,7 +11,7 @@ fn texts<'a>(found: impl Iterator<Item = fibula_fib::Match<'a>>) -> Vec<String> 
     found.map(|found| found.to_string()).collect()
 }
 
-/// The prefixes of the table, those around and beside them, and some that are nowhere.
+/// The prefixes of the table, those around and next to them, and some far from all.
 fn questions<A: Addr + Pod>(routes: &Routes<A>) -> Vec<Prefix<A>> {
     let mut rng = Rng::new(3);
     let mut questions = vec![Prefix::ALL, Prefix::host(A::MIN), Prefix::host(A::MAX)];

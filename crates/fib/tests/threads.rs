@@ -9,7 +9,7 @@ use fibula_testkit::{Oracle, probes};
 
 fn is_shared<T: Send + Sync + Clone>() {}
 
-/// Threads ask until engines for routes and lengths were compiled under them; every answer is right.
+/// Threads look up until engines for routes and lengths were compiled meanwhile; every answer is right.
 fn ask<A: Addr + Pod>(fib: Fib, addrs: &[A], expected: &[Hop]) -> usize {
     let mut answers = vec![Hop::NONE; addrs.len()];
     let mut batches = 0;

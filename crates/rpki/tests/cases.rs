@@ -1,4 +1,4 @@
-//! The rule, beside a table of cases and a plain scan.
+//! The rule, compared with a table of cases and a plain scan.
 
 use fibula_core::AnyPrefix;
 use fibula_rpki::{Validity, Vrp, Vrps, parse_asn};

@@ -1,4 +1,4 @@
-//! Validity as columns, and its report, beside one question for each route.
+//! Validity as columns, and its report, compared with one lookup for each route.
 
 use std::collections::HashMap;
 

@@ -20,7 +20,7 @@ const VRPS: [&str; 4] = [
     "2001:db8::/32-48 AS64500",
 ];
 
-/// Each file, whether it says when it was written, and how many times of expiry it has.
+/// Each file, whether it has its time of writing, and its number of expiry times.
 const FILES: [(&str, bool, usize); 7] = [
     ("routinator.json", true, 0),
     ("routinator.jsonext", true, 0),

@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         if !args.quiet {
             let values =
                 if args.add.is_empty() { work.tables.columns().width() } else { args.add.len() };
-            let said = AnnotatedFile {
+            let file = AnnotatedFile {
                 job,
                 format,
                 values,
@@ -57,13 +57,13 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
                 alone: jobs.len() == 1,
             };
             match args.json {
-                true => said.say_json(&summary, started.elapsed()),
-                false => said.say(&summary, started.elapsed()),
+                true => file.print_json(&summary, started.elapsed()),
+                false => file.print(&summary, started.elapsed()),
             }
         }
     }
     if jobs.len() > 1 && !args.quiet && !args.json {
-        total.say(jobs.len());
+        total.print(jobs.len());
     }
     if args.flows && !formats.contains(&LogFormat::Pcap) {
         note("--flows had no effect: it is for captures");

@@ -32,7 +32,7 @@ pub struct AnnotatedFile<'a> {
 
 impl AnnotatedFile<'_> {
     /// Prints the summary of the file.
-    pub fn say(&self, summary: &Summary, time: Duration) {
+    pub fn print(&self, summary: &Summary, time: Duration) {
         let share = |part: u64| 100.0 * part as f64 / summary.addresses.max(1) as f64;
         let rate = |count: u64| grouped((count as f64 / time.as_secs_f64().max(1e-9)) as u64);
         let name = self.job.input.display();
@@ -99,12 +99,12 @@ impl AnnotatedFile<'_> {
             }
         }
         if self.alone {
-            self.say_top(summary);
+            self.print_top(summary);
         }
     }
 
     /// Prints the summary of the file as one line of JSON.
-    pub fn say_json(&self, summary: &Summary, time: Duration) {
+    pub fn print_json(&self, summary: &Summary, time: Duration) {
         let top = |top: &Top| {
             let values: Vec<_> = top
                 .values
@@ -142,7 +142,7 @@ impl AnnotatedFile<'_> {
     }
 
     /// Prints the most frequent values.
-    fn say_top(&self, summary: &Summary) {
+    fn print_top(&self, summary: &Summary) {
         // Every address column adds the same number of columns, so this is the number of address columns.
         let slots = summary.top.len() / self.values.clamp(1, summary.top.len().max(1));
         let each = summary.addresses as f64 / slots.max(1) as f64;
@@ -188,7 +188,7 @@ impl Totals {
     }
 
     /// Prints the totals.
-    pub fn say(&self, files: usize) {
+    pub fn print(&self, files: usize) {
         note(format_args!(
             "{files} files, {} rows, {} addresses, {:.1} % matched, {} not an address, in {}",
             grouped(self.rows),

@@ -24,7 +24,7 @@ impl Tables {
         if args.time.is_some() {
             return Self::of_dates(args, &read, options);
         }
-        if args.rpki.is_asked() {
+        if args.rpki.is_requested() {
             let table = args.rpki.load(&args.table, &read)?;
             return Ok(Self::One(Fib::of_table(table, &options)?));
         }

@@ -146,7 +146,7 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
             .hint("name the table's file, or give the addresses as arguments"));
     }
     args.rpki.check_input(reads_lines)?;
-    if args.rpki.is_asked() {
+    if args.rpki.is_requested() {
         return Ok(Fib::of_table(args.rpki.load(&args.table, &args.read)?, &options)?);
     }
     if args.layer.is_empty() {
@@ -160,9 +160,9 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
             && args.read.at.is_none()
             && args.read.synthetic_hops.is_none()
         {
-            let asked = args.questions.iter().filter_map(|text| question(text).ok());
-            let asked: Vec<AnyPrefix> = asked.map(Subject::prefix).collect();
-            return Ok(Fib::of_table(fibula::sources::embedded(Some(&asked))?, &options)?);
+            let requested = args.questions.iter().filter_map(|text| question(text).ok());
+            let requested: Vec<AnyPrefix> = requested.map(Subject::prefix).collect();
+            return Ok(Fib::of_table(fibula::sources::embedded(Some(&requested))?, &options)?);
         }
         return table::open(&sources, &args.read, &options);
     }
@@ -208,8 +208,8 @@ impl<'a> Asking<'a> {
     fn new(args: &'a Args, fib: &'a Fib) -> Result<Self, Failure> {
         let view = if args.all { View::All } else { args.view.unwrap_or(View::Longest) };
         let is_prefix = |question: &String| question.parse::<AnyPrefix>().is_ok();
-        let says_match = args.view.is_some() || args.questions.iter().any(is_prefix);
-        let printer = Printer::answers(args, fib.columns(), says_match)?;
+        let shows_match = args.view.is_some() || args.questions.iter().any(is_prefix);
+        let printer = Printer::answers(args, fib.columns(), shows_match)?;
         Ok(Self { args, fib, view, printer, missed: 0, bad: 0 })
     }
 
@@ -259,16 +259,16 @@ impl<'a> Asking<'a> {
     }
 
     fn one(&mut self, text: &str, place: &str) -> Result<(), Failure> {
-        let asked = match question(text) {
-            Ok(asked) => asked,
+        let requested = match question(text) {
+            Ok(requested) => requested,
             Err(what) => {
                 note(format_args!("{place}{what}"));
                 self.bad += 1;
                 return self.printer.nothing(Some(&shortened(text)), Some(&what));
             }
         };
-        let (fib, prefix) = (self.fib, asked.prefix());
-        let found: Vec<Match<'_>> = match (self.view, asked) {
+        let (fib, prefix) = (self.fib, requested.prefix());
+        let found: Vec<Match<'_>> = match (self.view, requested) {
             (View::Longest, Subject::Address(ip)) => fib.lookup(ip).into_iter().collect(),
             (View::Longest, Subject::Prefix(prefix)) => fib.covering(prefix)?.take(1).collect(),
             (View::Exact, _) => fib.exact(prefix)?.into_iter().collect(),
@@ -277,7 +277,7 @@ impl<'a> Asking<'a> {
             (View::All, _) => fib.overlapping(prefix)?.collect(),
         };
         self.missed += u64::from(found.is_empty());
-        self.printer.answer(asked, &found)
+        self.printer.answer(requested, &found)
     }
 }
 

@@ -15,9 +15,9 @@ use crate::output::{Records, cell, json_value};
 pub struct Printer<'a> {
     records: Records,
     asks: bool,
-    says_match: bool,
+    shows_match: bool,
     /// Whether each row has the date from which it holds.
-    says_since: bool,
+    shows_since: bool,
     /// The value columns, if values are printed.
     columns: Option<&'a Columns>,
     /// The names that they are printed with.
@@ -26,8 +26,8 @@ pub struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     /// A printer for answers to addresses and prefixes.
-    pub fn answers(args: &Args, columns: &'a Columns, says_match: bool) -> Result<Self, Failure> {
-        Self::new(args, true, says_match, false, Some(columns))
+    pub fn answers(args: &Args, columns: &'a Columns, shows_match: bool) -> Result<Self, Failure> {
+        Self::new(args, true, shows_match, false, Some(columns))
     }
 
     /// A printer for matches over time.
@@ -48,15 +48,15 @@ impl<'a> Printer<'a> {
     fn new(
         args: &Args,
         asks: bool,
-        says_match: bool,
-        says_since: bool,
+        shows_match: bool,
+        shows_since: bool,
         columns: Option<&'a Columns>,
     ) -> Result<Self, Failure> {
         let mut header: Vec<&str> = Vec::new();
         header.extend(asks.then_some("address"));
-        header.extend(says_since.then_some("since"));
+        header.extend(shows_since.then_some("since"));
         header.push("prefix");
-        header.extend(says_match.then_some("match"));
+        header.extend(shows_match.then_some("match"));
         // A question that is a prefix has a match in JSON even if the others have none.
         let also = asks.then_some("match");
         let names = columns.map_or_else(Vec::new, |columns| {
@@ -64,23 +64,23 @@ impl<'a> Printer<'a> {
         });
         header.extend(names.iter().map(String::as_str));
         let records = Records::new(&header, args.json, !args.no_header)?;
-        Ok(Self { records, asks, says_match, says_since, columns, names })
+        Ok(Self { records, asks, shows_match, shows_since, columns, names })
     }
 
     /// Prints the routes found for a question, or a row without values if there are none.
-    pub fn answer(&mut self, asked: Subject, found: &[Match<'_>]) -> Result<(), Failure> {
-        let text = match asked {
+    pub fn answer(&mut self, requested: Subject, found: &[Match<'_>]) -> Result<(), Failure> {
+        let text = match requested {
             Subject::Address(ip) => ip.to_string(),
             Subject::Prefix(prefix) => prefix.to_string(),
         };
-        let says_match = self.says_match || matches!(asked, Subject::Prefix(_));
+        let shows_match = self.shows_match || matches!(requested, Subject::Prefix(_));
         if found.is_empty() {
-            return self.row(Some(&text), None, says_match.then_some(None), None, None);
+            return self.row(Some(&text), None, shows_match.then_some(None), None, None);
         }
         for route in found {
-            let matched = route.prefix().map(|found| matched(found, asked.prefix()));
+            let matched = route.prefix().map(|found| matched(found, requested.prefix()));
             let prefix = route.prefix();
-            self.row(Some(&text), prefix, says_match.then_some(matched), Some(route), None)?;
+            self.row(Some(&text), prefix, shows_match.then_some(matched), Some(route), None)?;
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ impl<'a> Printer<'a> {
 
     /// Prints a row without values, for an input line that is no address and no prefix.
     pub fn nothing(&mut self, text: Option<&str>, error: Option<&str>) -> Result<(), Failure> {
-        self.row(text, None, self.says_match.then_some(None), None, error)
+        self.row(text, None, self.shows_match.then_some(None), None, error)
     }
 
     /// Prints a route without a question.
@@ -114,18 +114,18 @@ impl<'a> Printer<'a> {
 
     fn row(
         &mut self,
-        asked: Option<&str>,
+        requested: Option<&str>,
         prefix: Option<AnyPrefix>,
         matched: Option<Option<&str>>,
         route: Option<&Match<'_>>,
         error: Option<&str>,
     ) -> Result<(), Failure> {
-        self.row_since(asked, None, prefix, matched, route, error)
+        self.row_since(requested, None, prefix, matched, route, error)
     }
 
     fn row_since(
         &mut self,
-        asked: Option<&str>,
+        requested: Option<&str>,
         since: Option<&str>,
         prefix: Option<AnyPrefix>,
         matched: Option<Option<&str>>,
@@ -136,7 +136,7 @@ impl<'a> Printer<'a> {
         if self.records.is_json() {
             let mut object = Map::new();
             if self.asks {
-                object.insert("address".to_owned(), asked.into());
+                object.insert("address".to_owned(), requested.into());
             }
             if let Some(since) = since {
                 object.insert("since".to_owned(), since.into());
@@ -157,13 +157,13 @@ impl<'a> Printer<'a> {
         }
         let mut cells = Vec::new();
         if self.asks {
-            cells.push(cell(asked));
+            cells.push(cell(requested));
         }
-        if self.says_since {
+        if self.shows_since {
             cells.push(cell(since));
         }
         cells.push(cell(prefix.as_deref()));
-        if self.says_match {
+        if self.shows_match {
             cells.push(cell(matched.flatten()));
         }
         let names = self.columns.into_iter().flat_map(Columns::names);
@@ -197,12 +197,12 @@ fn printed_names(columns: &Columns, own: &[&str]) -> Vec<String> {
 }
 
 /// How a route relates to the prefix that it overlaps.
-fn matched(found: AnyPrefix, asked: AnyPrefix) -> &'static str {
+fn matched(found: AnyPrefix, requested: AnyPrefix) -> &'static str {
     let len = |prefix: AnyPrefix| match prefix {
         AnyPrefix::V4(prefix) => prefix.len(),
         AnyPrefix::V6(prefix) => prefix.len(),
     };
-    match len(found).cmp(&len(asked.unmapped())) {
+    match len(found).cmp(&len(requested.unmapped())) {
         std::cmp::Ordering::Less => "covering",
         std::cmp::Ordering::Equal => "exact",
         std::cmp::Ordering::Greater => "covered",

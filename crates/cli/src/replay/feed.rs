@@ -101,7 +101,7 @@ impl<'a> Player<'a> {
         };
         self.damaged += report.read.damaged;
         if self.aloud {
-            table::say_report(&spec.name(), &report.read, &report.damage);
+            table::report_read(&spec.name(), &report.read, &report.damage);
         }
         Ok(())
     }

@@ -295,12 +295,12 @@ fn replay<A: Addr>(
 
 /// A replay of nothing: the files have other routing instances than the one that was to be followed.
 fn nothing_followed(args: &Args, left_out: &BTreeMap<String, u64>) -> Failure {
-    let asked = args.vrf.as_ref().map_or("the main routing instance".to_owned(), |name| {
+    let requested = args.vrf.as_ref().map_or("the main routing instance".to_owned(), |name| {
         format!("a routing instance {name:?}")
     });
     let name = left_out.keys().max_by_key(|name| left_out[*name]).map_or("", String::as_str);
     Failure::new(format_args!(
-        "there are no updates of {asked}; of others there are: {}",
+        "there are no updates of {requested}; of others there are: {}",
         report::left_out(left_out)
     ))
     .hint(if name.is_empty() {

@@ -158,12 +158,12 @@ pub fn read<A: Addr>(
             last = table.number();
             seen.sampled += 1;
             if seen.samples.len() < SAMPLES {
-                let mut asked = [A::MIN; BATCH];
+                let mut requested = [A::MIN; BATCH];
                 if let Some(batch) = batches.next() {
-                    asked.copy_from_slice(batch);
+                    requested.copy_from_slice(batch);
                 }
-                hints.write(&mut asked);
-                seen.samples.push(sample(table, &asked));
+                hints.write(&mut requested);
+                seen.samples.push(sample(table, &requested));
             }
         }
     }

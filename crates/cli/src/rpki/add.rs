@@ -30,7 +30,7 @@ pub struct RpkiArgs {
 
 impl RpkiArgs {
     /// Whether columns are added.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         !self.rpki.is_empty()
     }
 
@@ -61,7 +61,7 @@ impl RpkiArgs {
 
     /// The table, with the columns if they are requested.
     pub fn add(&self, table: Table, allow_empty: bool) -> Result<Table, Failure> {
-        if !self.is_asked() {
+        if !self.is_requested() {
             return Ok(table);
         }
         let (vrps, records) = read(&self.rpki, allow_empty)?;
@@ -79,11 +79,11 @@ pub fn refuse(names: &[String], output: &Path) -> Result<(), Failure> {
 /// Reads files of VRPs into one set, and returns their provenance records with it.
 pub fn read(names: &[String], allow_empty: bool) -> Result<(Vrps, Vec<SourceRecord>), Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    Ok(fibula_rpki::read_all(&files(names), allow_empty, |file| say_expired(file, now))?)
+    Ok(fibula_rpki::read_all(&files(names), allow_empty, |file| report_expired(file, now))?)
 }
 
 /// Reports expired VRPs. They are used all the same, because an old file of VRPs belongs to tables of its time.
-fn say_expired(file: &VrpFile, now: u64) {
+fn report_expired(file: &VrpFile, now: u64) {
     let expired = file.expired(now) as u64;
     if expired > 0 {
         let (expired, all) = (grouped(expired), grouped(file.decoded.vrps.len() as u64));

@@ -150,7 +150,7 @@ impl PortConfig {
             }
             "times" => self.times = true,
             "vrf" => self.vrf = Some(value.to_owned()),
-            // A device of DPDK has arguments of its own.
+            // A device of DPDK has its own arguments.
             _ if let PortKind::Dpdk(device) = &mut self.port => {
                 device.push(',');
                 device.push_str(setting);

@@ -194,7 +194,7 @@ impl RouteConfig {
     pub fn checked(mut self) -> Result<Self, ConfigError> {
         let engines = &mut self.feeds.tables.engine;
         if *engines == ["auto"] && self.ports.iter().any(is_xdp) {
-            // What programs in the kernel can look up, whatever serves long routes best.
+            // The engine that the programs in the kernel can use, even if another one suits long routes better.
             *engines = ["runmap", "wideleaf", "auto"].map(str::to_owned).into();
         }
         self.feeds = self.feeds.checked()?;
@@ -204,7 +204,7 @@ impl RouteConfig {
         Ok(self)
     }
 
-    /// Whether there is one kind of table, with what belongs to it.
+    /// Checks that there is one kind of table, with its settings.
     fn check_tables(&self) -> Result<(), RouteProblem> {
         let RouterConfig { table, next_hops, rules, .. } = &self.router;
         let (has_feed, has_table) = (!self.feeds.sources().is_empty(), !table.is_empty());

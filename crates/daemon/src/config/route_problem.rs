@@ -16,7 +16,7 @@ pub enum RouteProblem {
     TableAndSources,
     /// There are next hops of values, and no table with these values.
     NextHopsWithoutTable,
-    /// Programs in the kernel do not know rules.
+    /// Programs in the kernel do not support rules.
     RulesOfXdp,
     /// A VRF is named, and the table does not change.
     VrfOfTable,

@@ -26,7 +26,7 @@ const TYPES: [(&str, &str); 8] = [
     ("a boolean", "true or false"),
 ];
 
-/// Messages of the address parsers, and what to write instead.
+/// Messages of the address parsers, and the correct form.
 const ADDRESSES: [(&str, &str); 3] = [
     ("invalid socket address syntax", "an address with a port: 127.0.0.1:2620 or [::1]:2620"),
     ("invalid IP address syntax", "an address without a prefix length: 192.0.2.1 or 2001:db8::1"),

@@ -13,7 +13,8 @@ use crate::config::{Problem, RouteProblem};
 #[cfg(feature = "dpdk")]
 use fibula_router::port::dpdk;
 
-/// Starts DPDK's environment if there are ports of DPDK, and says how many bytes they need in front of each slot.
+/// Starts DPDK's environment if there are ports of DPDK. Returns the number of bytes that they need in front of each
+/// slot.
 #[cfg(feature = "dpdk")]
 pub fn start(config: &RouteConfig) -> Result<u32, DaemonError> {
     if config.dpdk().next().is_none() {

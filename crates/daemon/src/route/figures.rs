@@ -71,7 +71,8 @@ impl RouteFigures {
         fast.sum(all.clone().flat_map(|from| all.clone().map(move |to| (from, to))))
     }
 
-    /// The ports' counts, with what the programs forwarded. Bytes are those of frames as they came in.
+    /// The ports' counts, including packets that the programs in the kernel forwarded. Bytes are those of received
+    /// frames.
     pub fn ports(&self) -> Vec<PortCounts> {
         let mut ports = self.packets.ports.clone();
         if let Some(fast) = &self.fast {

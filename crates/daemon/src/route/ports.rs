@@ -76,7 +76,7 @@ pub(super) fn open<'p>(
     Ok((ports, xdp))
 }
 
-/// Whether the kernel is to have packets of a port that are for it. It does not see what XDP sockets take. It
+/// Whether packets of a port that are for the kernel must be passed to it. It does not see packets of XDP sockets. It
 /// forwards by its main table: packets of another VRF must not come there.
 fn has_host(config: &RouteConfig, port: &PortConfig) -> bool {
     let vrf = port.vrf.as_deref().or(config.router.vrf.as_deref());
@@ -100,7 +100,7 @@ pub(super) fn attach<'p>(
     ports.into_iter().zip(&config.ports).map(attach).collect()
 }
 
-/// The way into the kernel, if a port needs one. Without it the router forwards what its ports can.
+/// The way into the kernel, if a port needs one. Without it the router only forwards between its ports.
 fn host(config: &RouteConfig) -> Option<Host> {
     config.ports.iter().find(|port| has_host(config, port))?;
     match host::open() {

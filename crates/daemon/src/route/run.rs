@@ -154,7 +154,7 @@ fn server(
     Ok(Some(Server::start(live, Arc::clone(board), options)?))
 }
 
-/// A table without routes, for a server beside a table that does not change.
+/// A table without routes, for the server of a router whose table does not change.
 fn nothing() -> Result<Live, DaemonError> {
     let options = LiveOptions::default();
     Ok(Live::start(Rib::default(), &[0], FibOptions::default(), options, |_| {})?)

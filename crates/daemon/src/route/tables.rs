@@ -131,7 +131,7 @@ impl Tables {
     }
 }
 
-/// The table that the configuration names. What is odd in its sources is logged.
+/// The table that the configuration names. Notes and damage of its sources are logged.
 fn named(config: &RouteConfig, fib: &FibOptions) -> Result<Fib, DaemonError> {
     let names = config.feeds.tables.engine.iter().map(String::as_str);
     let options = fib.clone().engines(names);

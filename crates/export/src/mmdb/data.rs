@@ -27,7 +27,7 @@ impl Data {
                 })
             })
             .collect();
-        // What stands for a value: itself, or a pointer to where it is.
+        // The stored form of a value: itself, or a pointer to an equal one.
         let mut values: Vec<HashMap<u32, Vec<u8>>> = vec![HashMap::new(); columns.width()];
         let mut rows = vec![None; used.len()];
         for row in (0..columns.len()).filter(|&row| used[row as usize]) {

@@ -15,7 +15,7 @@ pub(super) const ARRAY: u8 = 11;
 const BOOL: u8 = 14;
 const FLOAT: u8 = 15;
 
-/// What goes before a value: its type and size.
+/// The header of a value: its type and size.
 pub(super) fn control(kind: u8, size: usize, out: &mut Vec<u8>) {
     let (small, rest, bytes) = match size {
         0..29 => (size as u8, 0, 0),
@@ -23,7 +23,7 @@ pub(super) fn control(kind: u8, size: usize, out: &mut Vec<u8>) {
         285..65_821 => (30, size - 285, 2),
         _ => (31, size - 65_821, 3),
     };
-    // Types beyond 7 are told by a second byte.
+    // Types beyond 7 are in a second byte.
     if kind > 7 {
         out.extend_from_slice(&[small, kind - 7]);
     } else {
@@ -32,7 +32,7 @@ pub(super) fn control(kind: u8, size: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&(rest as u32).to_be_bytes()[4 - bytes..]);
 }
 
-/// The longest text that a size can tell.
+/// The longest text that a size can express.
 const LONGEST: usize = 65_821 + (1 << 24) - 1;
 
 pub(super) fn text(text: &str) -> Vec<u8> {
@@ -46,7 +46,7 @@ pub(super) fn text(text: &str) -> Vec<u8> {
     out
 }
 
-/// A text as what it was where it comes from; `None` if it cannot have been that.
+/// A text in its original type; `None` if it is no value of that type.
 pub(super) fn typed(text: &str, of: ScalarType) -> Option<Vec<u8>> {
     let fixed = |kind, bytes: &[u8]| {
         let mut out = Vec::with_capacity(bytes.len() + 2);

@@ -20,7 +20,7 @@ impl Layout {
     /// The columns of a table; long names are put into the data.
     pub(super) fn of(columns: &Columns, bytes: &mut Vec<u8>) -> Result<Self, ExportError> {
         let names: Vec<&str> = columns.names().collect();
-        // A column `a` beside `a.b` is no map: then the name with the dot is a name like any other.
+        // A column `a` beside `a.b` is no map: then the name with the dot is an ordinary name.
         let is_path = |name: &str| {
             let mut parents = name.match_indices('.').map(|(at, _)| &name[..at]);
             !name.split('.').any(str::is_empty) && !parents.any(|parent| names.contains(&parent))
@@ -102,7 +102,7 @@ impl Entry {
                 let len = len.map_or(0, |last| last + 1);
                 control(ARRAY, len, out);
                 for entry in &entries[..len] {
-                    // An array has no gaps: an empty map stands for an item without a value.
+                    // An array has no gaps: an empty map represents an item without a value.
                     match entry.is_empty(found) {
                         true => control(MAP, 0, out),
                         false => entry.write(found, out),

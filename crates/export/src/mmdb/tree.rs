@@ -8,10 +8,10 @@ use crate::ExportError;
 /// The block of IPv4-mapped addresses, which are IPv4 addresses ([`fibula_core::mapped_v4`]).
 const MAPPED: (u128, u8) = (0xffff << 32, 96);
 
-/// Teredo and 6to4: they lead to the IPv4 addresses where the table says nothing about them.
+/// Teredo and 6to4: they lead to the IPv4 addresses if the table has no routes for them.
 const ALIASES: [(u128, u8); 2] = [(0x2001 << 112, 32), (0x2002 << 112, 16)];
 
-/// What the route of an alias has for a hop. Rows are numbered from 0 on, and the highest is no route.
+/// The hop of an alias's route. Rows are numbered from 0 on, and the highest is no route.
 const ALIAS: Hop = Hop::from_bits(u32::MAX - 1);
 
 /// Where a record of the tree leads.
@@ -63,7 +63,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// A node; none is needed where both sides say the same.
+    /// A node; none is needed if both sides are equal.
     fn join(&mut self, left: Record, right: Record) -> Result<Record, ExportError> {
         match (left, right) {
             (Record::Leaf(a), Record::Leaf(b)) if a == b => Ok(left),

@@ -92,8 +92,8 @@ impl Csv {
         if options.integers && options.columns.is_empty() {
             return Err(AnnotateError::NoColumn { format });
         }
-        let asked = options.columns.iter().chain(&options.time);
-        let named = asked.into_iter().any(|column| matches!(column, Column::Name(_)));
+        let requested = options.columns.iter().chain(&options.time);
+        let named = requested.into_iter().any(|column| matches!(column, Column::Name(_)));
         let header = if named { Header::Present } else { options.header };
         Ok(Self {
             format,

@@ -171,7 +171,7 @@ fn measure_size<K: WordKey + TryFrom<u64>>(
         blocked.insert_all(&keys);
         start = end;
     }
-    let keys = asked(args, members, key);
+    let keys = queries(args, members, key);
     let payloads: Vec<K> =
         (0..u64::from(args.keys)).map(|i| K::try_from(i).unwrap_or_default()).collect();
     let prefetches: &[bool] =
@@ -193,13 +193,13 @@ fn measure_size<K: WordKey + TryFrom<u64>>(
 }
 
 /// The keys to ask for: members and others, mixed without a pattern.
-fn asked<K>(args: &Args, members: u64, key: impl Fn(u64) -> K) -> Vec<K> {
-    let asked = (0..u64::from(args.keys)).map(|i| {
+fn queries<K>(args: &Args, members: u64, key: impl Fn(u64) -> K) -> Vec<K> {
+    let queries = (0..u64::from(args.keys)).map(|i| {
         let dice = fmix64(i + 0x1234_5678);
         let member = dice % 100 < args.hits.into();
         key(if member { (dice >> 8) % members } else { members + i })
     });
-    asked.collect()
+    queries.collect()
 }
 
 /// Leaves variants out whose answers are not those of their scalar form, plain or blocked.
@@ -288,7 +288,7 @@ mod tests {
             assert_eq!(outcome, Outcome::Done);
             let members = ((SIZE * 8) as f64 / args.bits) as u64;
             let set: HashSet<K> = (0..members).map(&key).collect();
-            let keys = asked(&args, members, &key);
+            let keys = queries(&args, members, &key);
             let hits = keys.iter().filter(|key| set.contains(key)).count();
             let share = hits as f64 / keys.len() as f64;
             assert!((share - f64::from(args.hits) / 100.0).abs() < 0.015, "{share}");
