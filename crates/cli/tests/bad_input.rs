@@ -1,6 +1,6 @@
 //! Input that is missing, damaged or hostile: said plainly, never a panic.
 
-use crate::common::{Files, done, json, read, said, said_to};
+use crate::common::{Files, done, execute, execute_with, json, read};
 
 #[test]
 fn damage_is_counted_and_placed() {
@@ -13,7 +13,7 @@ fn damage_is_counted_and_placed() {
     assert!(built.out.contains("2 records skipped"), "{}", built.out);
     let masked = done(&["build", &list, "-o", &fib, "--mask-host-bits"]);
     assert!(masked.err.contains("1 of 4"), "{}", masked.err);
-    let strict = said(&["build", &list, "-o", &fib, "--strict"]);
+    let strict = execute(&["build", &list, "-o", &fib, "--strict"]);
     assert_eq!(strict.code, 2);
     assert!(strict.err.contains("record 2"), "{}", strict.err);
 }
@@ -29,15 +29,15 @@ fn what_is_no_table_is_refused() {
     let out = files.path("out.fib");
     for source in [&empty, &noise, &prose, &files.path("missing"), &files.path("")] {
         for command in ["build", "export"] {
-            let run = said(&[command, source, "-o", &out]);
+            let run = execute(&[command, source, "-o", &out]);
             assert_eq!(run.code, 2, "{command} {source}: {}", run.out);
             assert!(run.err.contains("fibula: "), "{command} {source}: {}", run.err);
             assert!(!std::path::Path::new(&out).exists(), "{command} {source}");
         }
     }
-    assert_eq!(said(&["build", "embedded", "-o", &files.path("no/folder.fib")]).code, 2);
-    assert_eq!(said(&["build"]).code, 2);
-    assert_eq!(said_to(&["build", "-", "-o", &out], "10.0.0.0/8 7\n").code, 0);
+    assert_eq!(execute(&["build", "embedded", "-o", &files.path("no/folder.fib")]).code, 2);
+    assert_eq!(execute(&["build"]).code, 2);
+    assert_eq!(execute_with(&["build", "-", "-o", &out], "10.0.0.0/8 7\n").code, 0);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn damaged_snapshots_are_refused() {
     for cut in [7, 8, 63, 64, good.len() / 2, good.len() - 1] {
         let bad = files.with("cut.fib", &good[..cut]);
         for command in commands {
-            let run = said(&[command, &["-t", &bad]].concat());
+            let run = execute(&[command, &["-t", &bad]].concat());
             assert_eq!(run.code, 2, "{command:?} at {cut}: {}", run.out);
         }
     }
@@ -58,7 +58,7 @@ fn damaged_snapshots_are_refused() {
         let mut bad = good.clone();
         bad[at] ^= 0x55;
         let bad = files.with("flipped.fib", bad);
-        let run = said(&["lookup", "-t", &bad, "10.0.0.1"]);
+        let run = execute(&["lookup", "-t", &bad, "10.0.0.1"]);
         // Padding between sections belongs to nobody: a change there changes nothing.
         assert!(run.code == 2 || run.out.contains("10.0.0.0/8\t64501"), "byte {at}: {}", run.out);
     }
@@ -74,7 +74,7 @@ fn a_compressed_list_that_is_cut_is_refused_or_salvaged() {
     assert!(done(&["build", &whole, "-o", &out]).out.contains("200 IPv4"));
     let cut = files.with("cut.txt.gz", &stored[..stored.len() / 2]);
     let built = read(&out);
-    let run = said(&["build", &cut, "-o", &out]);
+    let run = execute(&["build", &cut, "-o", &out]);
     assert!(run.code == 2 && run.err.contains("the gzip archive is damaged"), "{}", run.err);
     assert_eq!(read(&out), built, "the old file stays");
     let mut flipped = stored.clone();
@@ -89,13 +89,13 @@ fn a_compressed_list_that_is_cut_is_refused_or_salvaged() {
         &["export", &flipped, "--to", "text"],
         &["replay", "-t", &flipped, "--updates", "churn:10:1"],
     ] {
-        let run = said(args);
+        let run = execute(args);
         assert_eq!(run.code, 2, "{args:?}: {}", run.out);
         assert!(run.err.contains("checksum"), "{args:?}: {}", run.err);
     }
-    let run = said(&["build", &cut, "-o", &out, "--salvage"]);
+    let run = execute(&["build", &cut, "-o", &out, "--salvage"]);
     assert!(run.code == 0 && run.err.contains("damaged"), "{}{}", run.out, run.err);
-    assert_eq!(said(&["build", &cut, "-o", &out, "--salvage", "--strict"]).code, 2);
+    assert_eq!(execute(&["build", &cut, "-o", &out, "--salvage", "--strict"]).code, 2);
 }
 
 /// No command takes an empty file, a server's error page or half a snapshot for a table of nothing.
@@ -126,15 +126,15 @@ fn what_is_no_table_is_none_in_any_command() {
             &["bench", "-t", table],
             &["build", table, "-o", &files.path("out.fib")],
         ] {
-            let run = said(args);
+            let run = execute(args);
             assert_eq!(run.code, 2, "{args:?}: {}{}", run.out, run.err);
             assert!(run.err.contains(what), "{args:?}: {}", run.err);
         }
     }
     let meant = files.path("meant.fib");
     done(&["build", &empty, "--allow-empty", "-o", &meant]);
-    assert_eq!(said(&["lookup", "-t", &meant, "10.0.0.1"]).code, 1);
-    let piped = said_to(&["lookup", "-t", "-", "10.0.0.1"], read(files.snapshot()));
+    assert_eq!(execute(&["lookup", "-t", &meant, "10.0.0.1"]).code, 1);
+    let piped = execute_with(&["lookup", "-t", "-", "10.0.0.1"], read(files.snapshot()));
     assert!(piped.code == 2 && piped.err.contains("a fibula snapshot in a pipe"), "{}", piped.err);
 }
 
@@ -145,7 +145,7 @@ fn a_run_that_fails_leaves_the_old_output() {
     let list = files.with("list.txt", rows + "not an address\n");
     let out = files.with("out.txt", "old\n");
     let fib = files.snapshot();
-    let run = said(&["annotate", "-t", &fib, "--format", "list", "--strict", &list, "-o", &out]);
+    let run = execute(&["annotate", "-t", &fib, "--format", "list", "--strict", &list, "-o", &out]);
     assert_eq!(run.code, 2, "{}", run.err);
     assert_eq!(read(&out), b"old\n");
     done(&["annotate", "-t", &fib, "--format", "list", &list, "-o", &out]);
@@ -178,17 +178,17 @@ fn stored_gzip(data: &[u8]) -> Vec<u8> {
 fn lookups_of_other_things_are_distinguished() {
     let files = Files::new();
     let fib = files.snapshot();
-    let host_bits = said(&["lookup", "-t", &fib, "10.0.0.1/8"]);
+    let host_bits = execute(&["lookup", "-t", &fib, "10.0.0.1/8"]);
     assert_eq!(host_bits.code, 2);
     assert!(host_bits.err.contains("\"10.0.0.1/8\": "), "{}", host_bits.err);
     assert!(host_bits.err.contains("1 input is no address and no prefix"), "{}", host_bits.err);
-    let long = said_to(&["lookup", "-t", &fib], "x".repeat(1 << 20) + "\ny\n");
+    let long = execute_with(&["lookup", "-t", &fib], "x".repeat(1 << 20) + "\ny\n");
     assert_eq!(long.code, 2);
     assert!(long.err.len() < 500 && long.err.contains("2 inputs are no addr"), "{}", long.err);
     assert!(long.out.len() < 500, "{}", long.out);
     // A table and questions cannot both come from standard input.
     for table in ["-", "embedded,-"] {
-        let both = said_to(&["lookup", "-t", table], "10.0.0.0/8 a\n");
+        let both = execute_with(&["lookup", "-t", table], "10.0.0.0/8 a\n");
         assert_eq!(both.code, 2);
         assert!(both.err.contains("both the table and the questions"), "{}", both.err);
     }
@@ -201,7 +201,7 @@ fn outputs_that_cannot_be() {
     let fib = files.snapshot();
     for name in ["table.xyz", "table"] {
         let out = files.path(name);
-        let run = said(&["export", &fib, "-o", &out]);
+        let run = execute(&["export", &fib, "-o", &out]);
         assert!(run.code == 2 && run.err.contains("--to"), "{}", run.err);
         assert!(!std::path::Path::new(&out).exists());
         assert_eq!(done(&["export", &fib, "--to", "csv", "-o", &out]).out, "");
@@ -212,7 +212,7 @@ fn outputs_that_cannot_be() {
         &["gen", "traffic", "--count", "1000", "-o", "/dev/full"],
         &["export", &fib, "-o", "/dev/full"],
     ] {
-        let run = said(args);
+        let run = execute(args);
         assert!(run.code == 2 && run.err.contains("/dev/full: No space"), "{args:?}: {}", run.err);
     }
 }
@@ -257,7 +257,7 @@ fn host_bits_are_damage_or_masked() {
 fn more_names_than_columns_are_refused() {
     let files = Files::new();
     let (csv, fib) = (files.with("a.csv", "10.0.0.0/8,x\n11.0.0.0/8,y\n"), files.path("a.fib"));
-    let refused = said(&["build", &csv, "--names", "prefix,site,owner", "-o", &fib]);
+    let refused = execute(&["build", &csv, "--names", "prefix,site,owner", "-o", &fib]);
     assert_eq!(refused.code, 2);
     let wanted = format!(
         "{csv}: 3 names for 2 columns: prefix, site, owner; --names takes one for each column"

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::common::{Files, fibula, json, said};
+use crate::common::{Files, execute, fibula, json};
 
 #[test]
 fn every_engine_and_isa_is_verified() {
@@ -39,22 +39,22 @@ fn a_snapshot_is_verified_in_one_line() {
     let files = Files::new();
     let fib = files.snapshot();
     let verify = ["verify", "--snapshot", &fib, "--random", "3000"];
-    let good = said(&verify);
+    let good = execute(&verify);
     assert_eq!((good.code, good.out.lines().count()), (0, 1), "{}{}", good.out, good.err);
     assert!(good.out.contains("checksums agree") && good.out.contains("answers agree"));
     let digest = good.out.split("digest ").nth(1).unwrap().split(',').next().unwrap();
-    let same = said(&[&verify[..], &["--digest", digest]].concat());
+    let same = execute(&[&verify[..], &["--digest", digest]].concat());
     assert!(same.code == 0 && same.out.contains("as expected"), "{}", same.out);
-    let other = said(&[&verify[..], &["--digest", &"0".repeat(32)]].concat());
+    let other = execute(&[&verify[..], &["--digest", &"0".repeat(32)]].concat());
     assert!(other.code == 1 && other.out.contains("EXPECTED 0000"), "{}", other.out);
     let rows = json(&[&verify[..], &["--json"]].concat());
     assert_eq!((&rows["digest"], &rows["agrees"]), (&digest.into(), &true.into()));
 
     let mut bytes = std::fs::read(&fib).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
-    let damaged = said(&["verify", "--snapshot", &files.with("damaged.fib", bytes)]);
+    let damaged = execute(&["verify", "--snapshot", &files.with("damaged.fib", bytes)]);
     assert!(damaged.code == 2 && damaged.err.contains("checksum differs"), "{}", damaged.err);
-    assert_eq!(said(&["verify", "--snapshot", &fib, "--digest", "12"]).code, 2);
+    assert_eq!(execute(&["verify", "--snapshot", &fib, "--digest", "12"]).code, 2);
 }
 
 #[test]
@@ -183,11 +183,11 @@ fn bench_dispatches_to_threads() {
         assert!(is_ratio(number("mlps"), number("one_thread_mlps"), number("ratio")), "{row}");
         assert_eq!(row["prefixes"], 2000);
     }
-    let run = said(&[&args[..], &["--threads", "16"]].concat());
+    let run = execute(&[&args[..], &["--threads", "16"]].concat());
     assert!(run.err.contains("17 threads, one of which dispatches, share"), "{}", run.err);
     let table = crate::common::done(&args).out;
     assert!(table.contains("threads 1, spread dispatch") && table.contains("ratio"), "{table}");
-    let serial = said(&[&args[..], &["--traffic", "RND,SEQ"]].concat());
+    let serial = execute(&[&args[..], &["--traffic", "RND,SEQ"]].concat());
     assert!(serial.code == 2 && serial.err.contains("SEQ"), "{}", serial.err);
 }
 
@@ -196,7 +196,7 @@ fn bench_measures_updates() {
     let args = "bench -t gen:v4:2024:3000:1,gen:v6:2024:3000:1 --updates 1,10,2000 --runs 1 \
                 --engines dxr18,sail-u,runmap,wideleaf,planb";
     let args: Vec<&str> = args.split_whitespace().collect();
-    let run = said(&[&args[..], &["--json"]].concat());
+    let run = execute(&[&args[..], &["--json"]].concat());
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(run.err.contains("planb is not patched") && run.err.contains("2,000"), "{}", run.err);
     let rows: serde_json::Value = serde_json::from_str(&run.out).unwrap();
@@ -229,7 +229,7 @@ fn bench_measures_updates() {
         "{table}"
     );
     for more in [["--traffic", "RND"], ["--threads", "2"]] {
-        assert_eq!(said(&[&args[..], &more].concat()).code, 2, "{more:?}");
+        assert_eq!(execute(&[&args[..], &more].concat()).code, 2, "{more:?}");
     }
 }
 
@@ -263,10 +263,10 @@ fn a_table_without_values_gets_synthetic_hops() {
     let plain = files.with("plain.txt", "10.0.0.0/8\n10.1.0.0/16\n11.0.0.0/8\n");
     let args =
         ["bench", "-t", &plain, "--runs", "1", "--keys", "100", "--engines", "radix", "--json"];
-    let run = said(&args);
+    let run = execute(&args);
     assert_eq!(run.code, 0);
     assert!(run.err.contains("hash:256"), "{}", run.err);
-    let asked = said(&[&args[..], &["--synthetic-hops", "near:2"]].concat());
+    let asked = execute(&[&args[..], &["--synthetic-hops", "near:2"]].concat());
     assert!(asked.code == 0 && !asked.err.contains("hash:256"), "{}", asked.err);
 }
 
@@ -283,7 +283,7 @@ fn wrong_names_are_usage_errors() {
         &["bench", "--synthetic-hops", "hash:0"],
         &["stats", "--table", "gen:v4:2024"],
     ] {
-        let run = said(args);
+        let run = execute(args);
         assert_eq!(run.code, 2, "{args:?}");
         assert!(!run.err.is_empty() && run.out.is_empty(), "{args:?}");
     }
@@ -293,10 +293,11 @@ fn wrong_names_are_usage_errors() {
 #[test]
 fn nothing_measured_or_verified_is_a_failure() {
     let v4 = "gen:v4:2024:300:1";
-    let bench = |more: &[&str]| said(&[&["bench", "--runs", "1", "--keys", "100"], more].concat());
+    let bench =
+        |more: &[&str]| execute(&[&["bench", "--runs", "1", "--keys", "100"], more].concat());
     let updates =
-        |more: &[&str]| said(&[&["bench", "--runs", "1", "--updates", "200"], more].concat());
-    let verify = |more: &[&str]| said(&[&["verify", "--random", "100"], more].concat());
+        |more: &[&str]| execute(&[&["bench", "--runs", "1", "--updates", "200"], more].concat());
+    let verify = |more: &[&str]| execute(&[&["verify", "--random", "100"], more].concat());
     for (run, reason) in [
         (bench(&["-t", v4, "--engines", "wideleaf"]), "nothing was measured"),
         (bench(&["-t", v4, "--engines", "wideleaf", "--json"]), "nothing was measured"),
@@ -374,6 +375,6 @@ fn bench_measures_filters() {
             .out;
     assert!(text.contains("1.0 KiB (within L1), murmur-seeded, 3 positions"), "{text}");
     assert!(text.contains("/permute 2"), "{text}");
-    assert_eq!(said(&["bench", "filter", "--sizes", "1G"]).code, 2);
-    assert_eq!(said(&["bench", "--json", "filter"]).code, 2);
+    assert_eq!(execute(&["bench", "filter", "--sizes", "1G"]).code, 2);
+    assert_eq!(execute(&["bench", "--json", "filter"]).code, 2);
 }

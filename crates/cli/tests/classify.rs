@@ -1,6 +1,6 @@
 //! `fibula classify`.
 
-use crate::common::{Files, done, json, said, said_to};
+use crate::common::{Files, done, execute, execute_with, json};
 
 pub const RULES: &str = "\
 # The first that matches wins.
@@ -28,7 +28,7 @@ pub fn capture() -> String {
 fn rows_get_their_rules() {
     let files = Files::new();
     let (rules, flows) = (files.with("rules.txt", RULES), files.with("flows.csv", FLOWS));
-    let said = done(&["classify", &rules, &flows]);
+    let result = done(&["classify", &rules, &flows]);
     let expected = "\
 id,dst,protocol,src,note,dport,sport,rule_line,rule_action,rule_label
 1,192.0.2.1,udp,10.0.0.1,\"a, b\",53,999,2,allow,\"dns, queries\"
@@ -38,11 +38,11 @@ id,dst,protocol,src,note,dport,sport,rule_line,rule_action,rule_label
 5,2001:db8::1,tcp,2001:db8::2,,22,40000,5,drop,
 6,192.0.2.1,icmp,198.51.100.1,,,,,,
 ";
-    assert_eq!(said.out, expected);
+    assert_eq!(result.out, expected);
     assert!(
-        said.err.contains("6 packets, 1 of them without a rule; 4 rules were hit, of 4"),
+        result.err.contains("6 packets, 1 of them without a rule; 4 rules were hit, of 4"),
         "{}",
-        said.err
+        result.err
     );
     let counts = json(&["classify", &rules, &flows, "--json"]);
     assert_eq!(counts["packets"], 6);
@@ -134,9 +134,10 @@ fn rows_of_other_formats_get_their_rules() {
     assert_eq!(out, expected);
     let counts = self::json(&["classify", &rules, &files.path("conn.json"), "--json"]);
     assert_eq!((&counts["packets"], &counts["unmatched"]["packets"]), (&3.into(), &1.into()));
-    let said = said(&["classify", &rules, &files.with("other.json", "{\"src\":\"10.0.0.1\"}\n")]);
-    assert!(said.err.contains("line 1: no column is called dst"), "{}", said.err);
-    let twice = said_to(&["classify", &rules, "-"], expected);
+    let result =
+        execute(&["classify", &rules, &files.with("other.json", "{\"src\":\"10.0.0.1\"}\n")]);
+    assert!(result.err.contains("line 1: no column is called dst"), "{}", result.err);
+    let twice = execute_with(&["classify", &rules, "-"], expected);
     assert_eq!(twice.code, 2);
     assert!(twice.err.contains("already has a column"), "{}", twice.err);
 }
@@ -170,7 +171,7 @@ fn damage_is_counted_or_an_error() {
     let counted = done(&["classify", &rules, &flows, "--json"]);
     let counts: serde_json::Value = serde_json::from_str(&counted.out).unwrap();
     assert_eq!((&counts["packets"], &counts["damaged"]), (&2.into(), &1.into()));
-    let strict = said(&["classify", &rules, &flows, "--strict"]);
+    let strict = execute(&["classify", &rules, &flows, "--strict"]);
     assert_eq!(strict.code, 2);
     assert!(
         strict.err.contains("record at line 2: 4 fields, the first row has 3"),
@@ -193,14 +194,14 @@ fn damage_is_counted_or_an_error() {
     ] {
         let flows =
             files.with("flows.csv", format!("src,dst,proto,sport,dport\n{row}\n1.1.1.1,x,6,1,2\n"));
-        let said = said(&["classify", &rules, &flows]);
-        assert_eq!(said.code, 2, "{row}");
-        assert!(said.err.contains(what), "{row}: {}", said.err);
+        let result = execute(&["classify", &rules, &flows]);
+        assert_eq!(result.code, 2, "{row}");
+        assert!(result.err.contains(what), "{row}: {}", result.err);
     }
     let bytes = std::fs::read(capture()).unwrap();
     let cut = files.with("cut.pcap", &bytes[..bytes.len() - 5]);
     assert!(done(&["classify", &rules, &cut, "--summary"]).err.contains("1 damaged places"));
-    let strict = said(&["classify", &rules, &cut, "--summary", "--strict"]);
+    let strict = execute(&["classify", &rules, &cut, "--summary", "--strict"]);
     assert_eq!(strict.code, 2);
     assert!(strict.err.contains("the capture ends within"), "{}", strict.err);
 }
@@ -246,12 +247,12 @@ fn threads_change_nothing() {
     let wrong = files.with("wrong.csv", &wrong);
     let line = flows.lines().count() + 1;
     for threads in ["1", "3"] {
-        let said =
-            said(&["classify", &rules, &wrong, "--threads", threads, "-o", &files.path("o")]);
+        let result =
+            execute(&["classify", &rules, &wrong, "--threads", threads, "-o", &files.path("o")]);
         assert!(
-            said.err.contains(&format!("line {line}: \"x\" is not an address")),
+            result.err.contains(&format!("line {line}: \"x\" is not an address")),
             "{}",
-            said.err
+            result.err
         );
     }
 }
@@ -300,28 +301,28 @@ fn the_page_shows_what_is_said() {
     let (_, shown) = page.split_once("$ fibula classify rules.txt --explain ").unwrap();
     let (packet, shown) = shown.split_once('\n').unwrap();
     let files = Files::new();
-    let said = done(&["classify", &files.with("rules.txt", rules), "--explain", packet]);
-    assert!(shown.starts_with(&said.out), "{}", said.out);
+    let result = done(&["classify", &files.with("rules.txt", rules), "--explain", packet]);
+    assert!(shown.starts_with(&result.out), "{}", result.out);
 }
 
 #[test]
 fn one_packet_is_explained() {
     let files = Files::new();
     let rules = files.with("rules.txt", RULES);
-    let said = done(&["classify", &rules, "--explain", "10.0.0.1,192.0.2.1,tcp,40000,22"]);
+    let result = done(&["classify", &rules, "--explain", "10.0.0.1,192.0.2.1,tcp,40000,22"]);
     assert!(
-        said.out.starts_with("rule of line 3 wins: src 10.0.0.0/8 tcp -> mark 7 vrf blue\n"),
+        result.out.starts_with("rule of line 3 wins: src 10.0.0.0/8 tcp -> mark 7 vrf blue\n"),
         "{}",
-        said.out
+        result.out
     );
-    assert!(said.out.contains("2 rules would have won and do not match"), "{}", said.out);
+    assert!(result.out.contains("2 rules would have won and do not match"), "{}", result.out);
     assert!(
-        said.out.contains("line 4 (ip_src): priority 9 src 10.9.0.0/16 -> drop"),
+        result.out.contains("line 4 (ip_src): priority 9 src 10.9.0.0/16 -> drop"),
         "{}",
-        said.out
+        result.out
     );
-    assert!(said.out.contains("it also matches these, which lose\n  line 5: "), "{}", said.out);
-    let none = self::said(&["classify", &rules, "--explain", "192.0.2.1,192.0.2.2,icmp", "--json"]);
+    assert!(result.out.contains("it also matches these, which lose\n  line 5: "), "{}", result.out);
+    let none = execute(&["classify", &rules, "--explain", "192.0.2.1,192.0.2.2,icmp", "--json"]);
     assert_eq!(none.code, 1, "no rule matches");
     assert!(none.out.contains("\"winner\": null"), "{}", none.out);
 }
@@ -331,16 +332,16 @@ fn rules_come_from_other_tools() {
     let files = Files::new();
     let flows = files.with("flows.csv", FLOWS);
     let saved = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\n-A INPUT -p tcp -m tcp --dport 22 -j DROP\nCOMMIT\n";
-    let said = said_to(&["classify", "--chain", "INPUT", "-", &flows, "--summary"], saved);
-    assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.out.contains("dport 22 tcp ip_version 4 -> drop"), "{}", said.out);
+    let result = execute_with(&["classify", "--chain", "INPUT", "-", &flows, "--summary"], saved);
+    assert_eq!(result.code, 0, "{}", result.err);
+    assert!(result.out.contains("dport 22 tcp ip_version 4 -> drop"), "{}", result.out);
     let list = files.with("list.txt", "10.0.0.0/8\n2001:db8::/32 allow\n");
-    let said = done(&["classify", "--source", &list, &flows, "--summary"]);
+    let result = done(&["classify", "--source", &list, &flows, "--summary"]);
     assert!(
-        said.out.contains("src 10.0.0.0/8 -> drop")
-            && said.out.contains("src 2001:db8::/32 -> allow"),
+        result.out.contains("src 10.0.0.0/8 -> drop")
+            && result.out.contains("src 2001:db8::/32 -> allow"),
         "{}",
-        said.out
+        result.out
     );
 }
 
@@ -352,9 +353,9 @@ fn an_input_is_no_output() {
     let again = flows.replace("flows.csv", "./flows.csv");
     for output in [&rules, &flows, &again] {
         for more in [&[][..], &["--json"], &["--summary"]] {
-            let said = said(&[&["classify", &rules, &flows, "-o", output], more].concat());
-            assert_eq!(said.code, 2, "{output}");
-            assert!(said.err.contains("input and output"), "{}", said.err);
+            let result = execute(&[&["classify", &rules, &flows, "-o", output], more].concat());
+            assert_eq!(result.code, 2, "{output}");
+            assert!(result.err.contains("input and output"), "{}", result.err);
         }
     }
     assert_eq!(std::fs::read_to_string(&rules).unwrap(), RULES);
@@ -367,12 +368,12 @@ fn missing_ports_are_said() {
     let files = Files::new();
     let rules = files.with("rules.txt", RULES);
     let flows = files.with("flows.csv", "\u{feff}src,dst,proto\n10.0.0.1,192.0.2.1,tcp\n");
-    let said = done(&["classify", &rules, &flows, "--json"]);
-    assert!(said.err.contains("no columns of ports"), "{}", said.err);
+    let result = done(&["classify", &rules, &flows, "--json"]);
+    assert!(result.err.contains("no columns of ports"), "{}", result.err);
     let aws = "dstaddr,srcaddr,protocol,srcport,dstport\n192.0.2.1,::ffff:8.8.8.8,6,40000,22\n";
-    let said = done(&["classify", &rules, &files.with("aws.csv", aws)]);
-    assert!(said.out.ends_with(",5,drop,\n"), "{}", said.out);
-    assert!(!said.err.contains("no columns"), "{}", said.err);
+    let result = done(&["classify", &rules, &files.with("aws.csv", aws)]);
+    assert!(result.out.ends_with(",5,drop,\n"), "{}", result.out);
+    assert!(!result.err.contains("no columns"), "{}", result.err);
 }
 
 /// Nothing is written unless all of it is.
@@ -416,10 +417,10 @@ fn what_is_wrong_is_named() {
         (&files.with("f.txt", "# any -> drop\n"), &flows, "it has no rules"),
     ];
     for (rules, packets, what) in cases {
-        let said = said(&["classify", rules, packets, "-o", &out]);
-        assert_eq!(said.code, 2, "{what}");
-        assert!(said.err.contains(what), "{}: {what}", said.err);
+        let result = execute(&["classify", rules, packets, "-o", &out]);
+        assert_eq!(result.code, 2, "{what}");
+        assert!(result.err.contains(what), "{}: {what}", result.err);
         assert!(!std::path::Path::new(&out).exists(), "{what}");
     }
-    assert_eq!(said(&["classify", &rules]).code, 2, "packets are missing");
+    assert_eq!(execute(&["classify", &rules]).code, 2, "packets are missing");
 }

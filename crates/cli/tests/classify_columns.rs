@@ -13,7 +13,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::classify::{FLOWS, RULES, capture};
-use crate::common::{Files, done, json, said, said_to};
+use crate::common::{Files, done, execute, execute_with, json};
 
 /// The columns of an Arrow file and of a stream, also from standard input, have the rules of those of Parquet.
 #[test]
@@ -46,7 +46,7 @@ fn arrow_rows_get_their_rules() {
     let path = files.with("flows.arrow", &file);
     assert_eq!(done(&["classify", &rules, &path]).out, expected);
     assert_eq!(done(&["classify", &rules, &files.with("flows.arrows", &stream)]).out, expected);
-    let piped = said_to(&["classify", &rules, "-"], stream);
+    let piped = execute_with(&["classify", &rules, "-"], stream);
     assert_eq!((piped.code, piped.out), (0, expected));
     let to = files.path("hits.parquet");
     done(&["classify", &rules, &path, "-o", &to]);
@@ -63,14 +63,14 @@ fn arrow_rows_get_their_rules() {
     assert_eq!(lines.collect::<Vec<_>>(), LINES);
     assert_eq!(read[0].schema().fields()[..5], batch.schema().fields()[..]);
     for input in [&to, &files.with("flows.csv", FLOWS), &capture()] {
-        let refused = said(&["classify", &rules, input, "-o", &files.path("no.arrow")]);
+        let refused = execute(&["classify", &rules, input, "-o", &files.path("no.arrow")]);
         assert!(refused.err.contains("Arrow output needs Arrow input"), "{}", refused.err);
         assert!(!std::path::Path::new(&files.path("no.arrow")).exists());
     }
-    let refused = said_to(&["classify", &rules, "-"], file.clone());
+    let refused = execute_with(&["classify", &rules, "-"], file.clone());
     assert!(refused.err.contains("cannot be compressed, nor come"), "{}", refused.err);
     let cut = files.with("cut.arrow", &file[..file.len() / 2]);
-    assert_eq!(said(&["classify", &rules, &cut]).code, 2);
+    assert_eq!(execute(&["classify", &rules, &cut]).code, 2);
 }
 
 /// Writes a Parquet file of these columns, in row groups of four.
@@ -231,22 +231,22 @@ fn wrong_parquet_is_refused_with_its_place() {
         ("dst_port", texts(&["1", "2"]), "row 1, column dst_port: it has Utf8, not ports"),
     ] {
         let flows = of(column, wrong);
-        let said = said(&["classify", &rules, &flows]);
-        assert_eq!(said.code, 2, "{}", said.err);
-        assert!(said.err.contains(what), "{what}: {}", said.err);
+        let result = execute(&["classify", &rules, &flows]);
+        assert_eq!(result.code, 2, "{}", result.err);
+        assert!(result.err.contains(what), "{what}: {}", result.err);
     }
     let flows = parquet(&files, "few.parquet", vec![("src", texts(&["::1"]))]);
-    assert!(said(&["classify", &rules, &flows]).err.contains("no column is called dst"));
+    assert!(execute(&["classify", &rules, &flows]).err.contains("no column is called dst"));
     let csv = files.with("flows.csv", FLOWS);
-    let said_of = said(&["classify", &rules, &csv, "-o", &files.path("x.parquet")]);
+    let said_of = execute(&["classify", &rules, &csv, "-o", &files.path("x.parquet")]);
     assert!(said_of.err.contains("Parquet output needs Parquet or Arrow input"), "{}", said_of.err);
     // Whatever byte is damaged, it is an error or another row, and never a panic.
     let whole = std::fs::read(of("src", texts(&["10.0.0.1", "10.0.0.2"]))).unwrap();
     for at in (4..whole.len()).step_by(97) {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x55;
-        let said = said(&["classify", &rules, &files.with("damaged.parquet", bytes)]);
-        assert!(said.code == 0 || said.code == 2, "byte {at}: {}", said.err);
-        assert!(!said.err.contains("panicked"), "byte {at}: {}", said.err);
+        let result = execute(&["classify", &rules, &files.with("damaged.parquet", bytes)]);
+        assert!(result.code == 0 || result.code == 2, "byte {at}: {}", result.err);
+        assert!(!result.err.contains("panicked"), "byte {at}: {}", result.err);
     }
 }

@@ -12,7 +12,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;
 
-use crate::common::{Files, cuts, done, json, read, said, said_to};
+use crate::common::{Files, cuts, done, execute, execute_with, json, read};
 
 const RULES: &str = "\
 udp dport 53 -> allow label \"dns, queries\"
@@ -71,10 +71,10 @@ fn captures_on_several_threads() {
                 assert!(many.err.contains(damage), "{}", many.err);
             }
         }
-        assert_eq!(said_to(&["classify", &rules, "-", "-q"], capture).out, one.out);
+        assert_eq!(execute_with(&["classify", &rules, "-", "-q"], capture).out, one.out);
         let Some(damage) = damage else { continue };
         let strict = |threads: &str| {
-            said(&[
+            execute(&[
                 "classify",
                 &rules,
                 &path,
@@ -106,7 +106,7 @@ fn captures_without_packets() {
         assert_eq!((&counts["packets"], &counts["damaged"]), (&0.into(), &damaged.into()));
     }
     let empty = files.with("empty.pcap", "");
-    assert!(said(&["classify", &rules, &empty]).err.contains("the file is empty"));
+    assert!(execute(&["classify", &rules, &empty]).err.contains("the file is empty"));
 }
 
 /// Rows with a column of each kind of addresses. If `wrong` is a row, its destination is no address.
@@ -199,13 +199,13 @@ fn the_first_wrong_row_of_columns() {
     for path in columnar(&files, &batch(40_000, Some(30_000))) {
         for threads in ["1", "4"] {
             let run = |more: &[&str]| {
-                said(&[&["classify", &rules, &path, "--threads", threads], more].concat())
+                execute(&[&["classify", &rules, &path, "--threads", threads], more].concat())
             };
             let shown = run(&[]);
             assert_eq!(shown.out.lines().count(), 30_001, "{path} on {threads} threads");
-            for said in [shown, run(&["--json"]), run(&["-o", &files.path("hits.parquet")])] {
+            for result in [shown, run(&["--json"]), run(&["-o", &files.path("hits.parquet")])] {
                 let what = "row 30001, column dst: \"x\" is not an address";
-                assert!(said.code == 2 && said.err.contains(what), "{}", said.err);
+                assert!(result.code == 2 && result.err.contains(what), "{}", result.err);
             }
             assert!(!std::path::Path::new(&files.path("hits.parquet")).exists());
         }
@@ -238,10 +238,10 @@ fn empty_and_damaged_columns() {
         fs::write(path, bytes).unwrap();
         let mut errors = Vec::new();
         for threads in ["1", "3"] {
-            let said = said(&["classify", &rules, path, "-q", "--threads", threads]);
-            assert_eq!(said.code, 2, "{path}");
-            assert!(out.starts_with(&said.out), "{path}");
-            errors.push((said.out, said.err));
+            let result = execute(&["classify", &rules, path, "-q", "--threads", threads]);
+            assert_eq!(result.code, 2, "{path}");
+            assert!(out.starts_with(&result.out), "{path}");
+            errors.push((result.out, result.err));
         }
         assert!(errors[0] == errors[1], "{path}: {} or {}", errors[0].1, errors[1].1);
     }

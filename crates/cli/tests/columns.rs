@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{Files, done, read, said};
+use crate::common::{Files, done, execute, read};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt32Type};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -85,12 +85,12 @@ fn a_failing_run_leaves_nothing() {
         (&["--add", "asn", "--default", "asn=x"], "holds integers"),
         (&["--format", "arrow"], "--format names it"),
     ] {
-        let run = said(&[&["annotate", "-t", &fib, &input, "-o", &out][..], args].concat());
+        let run = execute(&[&["annotate", "-t", &fib, &input, "-o", &out][..], args].concat());
         assert_eq!(run.code, 2, "{args:?}: {}", run.err);
         assert!(run.err.contains(words) && run.err.contains("in.parquet"), "{args:?}: {}", run.err);
         assert_eq!(fs::read_dir(files.path("o")).unwrap().count(), 0, "{args:?}");
     }
-    let run = said(&["annotate", "-t", &fib, "--format", "parquet"]);
+    let run = execute(&["annotate", "-t", &fib, "--format", "parquet"]);
     assert!(run.code == 2 && run.err.contains("standard input"), "{}", run.err);
 }
 
@@ -118,11 +118,11 @@ fn several_files_go_to_a_directory() {
         (&[&*pattern, &logs][..], "need a directory"),
         (&[&files.path("logs/*.nope")], "no file is called like that"),
     ] {
-        let run = said(&[&["annotate", "-t", &fib][..], args].concat());
+        let run = execute(&[&["annotate", "-t", &fib][..], args].concat());
         assert!(run.code == 2 && run.err.contains(words), "{args:?}: {}", run.err);
     }
     let twice = [&*files.path("logs/c.log"), &pattern];
-    let run = said(&[&["annotate", "-t", &fib, "-o", &out][..], &twice].concat());
+    let run = execute(&[&["annotate", "-t", &fib, "-o", &out][..], &twice].concat());
     assert!(run.code == 2 && run.err.contains("would both become"), "{}", run.err);
 }
 
@@ -144,7 +144,7 @@ fn layers_stand_beside_each_other() {
     assert_eq!(done(&["annotate", "-q", "-t", &fib, &ips]).out, expected);
     assert_eq!(done(&[&["annotate", "-q", &ips][..], &layers].concat()).out, expected);
     done(&["verify", "--table", &fib, "--random", "1000"]);
-    let run = said(&["build", "-o", &fib, "--layer", "geo.csv"]);
+    let run = execute(&["build", "-o", &fib, "--layer", "geo.csv"]);
     assert!(run.code == 2 && run.err.contains("NAME=TABLE"), "{}", run.err);
 }
 
@@ -173,7 +173,7 @@ fn exports_are_read_again() {
         };
         assert_eq!(values(&again), values(&fib), "{ip}");
     }
-    let run = said(&["export", &fib, "-o", &files.path("t.parquet")]);
+    let run = execute(&["export", &fib, "-o", &files.path("t.parquet")]);
     assert!(run.code == 2 && run.err.contains("--family v4"), "{}", run.err);
     let path = files.path("t.parquet");
     done(&["export", &fib, "--family", "v4", "-o", &path]);

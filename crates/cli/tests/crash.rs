@@ -66,7 +66,7 @@ fn a_call_that_fails_or_kills_leaves_the_old_output_or_the_new_one() {
         let folder = Path::new(&out).parent().unwrap();
         let clean = run(&writer, &out, &[]);
         let trace = inputs.path("trace");
-        assert!(clean.status.success(), "{}: {}", writer.name, said(&clean));
+        assert!(clean.status.success(), "{}: {}", writer.name, message(&clean));
         let whole = complete(&out);
         assert!(whole, "{}: nothing was written", writer.name);
         before(&writer, &out);
@@ -83,7 +83,7 @@ fn a_call_that_fails_or_kills_leaves_the_old_output_or_the_new_one() {
                     let quiet = format!("trace={call}");
                     let ended =
                         run(&writer, &out, &["-o", "/dev/null", "-e", &quiet, "-e", &inject]);
-                    let what = format!("{} with {inject}: {}", writer.name, said(&ended));
+                    let what = format!("{} with {inject}: {}", writer.name, message(&ended));
                     tried += 1;
                     assert!(!what.contains("panicked"), "{what}");
                     let old =
@@ -164,7 +164,7 @@ fn run(writer: &Writer, out: &str, strace: &[&str]) -> Output {
     output.expect("the command starts (./dev installs strace)")
 }
 
-fn said(output: &Output) -> String {
+fn message(output: &Output) -> String {
     format!("{}, {}", output.status, String::from_utf8_lossy(&output.stderr))
 }
 

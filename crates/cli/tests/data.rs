@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use crate::common::{Files, done, read, said, said_to};
+use crate::common::{Files, done, execute, execute_with, read};
 
 #[test]
 fn columns_are_added_and_order_is_kept() {
@@ -39,14 +39,14 @@ fn columns_are_added_and_order_is_kept() {
 fn standard_input_is_guessed_and_the_table_may_be_text() {
     let files = Files::new();
     let csv = files.with("table.csv", crate::common::TABLE);
-    let run = said_to(
+    let run = execute_with(
         &["annotate", "-t", &csv, "-q", "--add", "country"],
         "10.1.2.3 GET /\n10.0.0.1 PUT /\n",
     );
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     assert_eq!(run.out, "10.1.2.3 GET /\tNL\n10.0.0.1 PUT /\tDE\n");
     let json = "{\"ip\":\"10.1.2.3\"}\n";
-    let run = said_to(&["annotate", "-t", &csv, "-q", "--column", "ip", "--add", "asn"], json);
+    let run = execute_with(&["annotate", "-t", &csv, "-q", "--column", "ip", "--add", "asn"], json);
     assert_eq!(run.out, "{\"ip\":\"10.1.2.3\",\"ip_asn\":64503}\n");
 }
 
@@ -62,7 +62,7 @@ fn annotation_describes_the_fault() {
         (&["--format", "pcap"], "neither pcap nor pcapng"),
         (&["--output", &flows], "input and output"),
     ] {
-        let run = said(&[&["annotate", "-t", &fib, &flows][..], args].concat());
+        let run = execute(&[&["annotate", "-t", &fib, &flows][..], args].concat());
         assert_eq!(run.code, 2, "{args:?}");
         assert!(run.err.contains(word), "{args:?}: {}", run.err);
     }
@@ -138,7 +138,7 @@ fn input_and_output_are_compared_by_file_not_by_name() {
         assert_eq!(run.status.code(), Some(2), "{err}");
         assert!(err.contains("standard output are the same file"), "{err}");
     }
-    let run = said(&["annotate", "-t", &fib, &flows, "-o", &link]);
+    let run = execute(&["annotate", "-t", &fib, &flows, "-o", &link]);
     assert!(run.code == 2 && run.err.contains("are the same file"), "{}", run.err);
     assert_eq!(read(&flows), b"src\n10.1.2.3\n");
 }
@@ -170,7 +170,7 @@ fn no_output_takes_the_place_of_a_table() {
         &["gen", "traffic", "--table", &a, "-o", &a],
     ] {
         let before = [&a, &b, &fib, &vrps].map(read);
-        let run = said(args);
+        let run = execute(args);
         assert_eq!(run.code, 2, "{args:?}: {}", run.err);
         assert!(run.err.contains("is input and output"), "{args:?}: {}", run.err);
         assert_eq!([&a, &b, &fib, &vrps].map(read), before, "{args:?}");
@@ -178,7 +178,7 @@ fn no_output_takes_the_place_of_a_table() {
     // But for a snapshot that is made anew from itself.
     done(&["build", &fib, &b, "-o", &fib]);
     assert!(done(&["lookup", "-t", &fib, "10.9.9.9"]).out.ends_with("10.0.0.0/8\t-\t-\tb\n"));
-    let run = said_to(&["annotate", "-t", "-"], "10.0.0.0/8 a\n");
+    let run = execute_with(&["annotate", "-t", "-"], "10.0.0.0/8 a\n");
     assert!(run.code == 2 && run.err.contains("both the table and the data"), "{}", run.err);
 }
 
@@ -192,7 +192,7 @@ fn a_result_is_not_named_for_another_format() {
         [(&flows, "x.parquet"), (&flows, "x.jsonl.gz"), (&json, "x.csv"), (&json, "x.arrow")]
     {
         let out = files.path(name);
-        let run = said(&["annotate", "-t", &fib, "--column", "src", data, "-o", &out]);
+        let run = execute(&["annotate", "-t", &fib, "--column", "src", data, "-o", &out]);
         assert!(run.code == 2 && run.err.contains("another format"), "{data} {name}: {}", run.err);
         assert!(!std::path::Path::new(&out).exists(), "{name}");
     }
@@ -216,7 +216,7 @@ fn damage_and_columns_are_reported_with_their_places() {
         assert!(run.err.contains(words), "{words}\n{}", run.err);
     }
     let json = files.with("a.json", "{\"ip\":\"10.1.2.3\"}\n");
-    let run = said(&["annotate", "-t", &fib, "--column", "Ip", &json]);
+    let run = execute(&["annotate", "-t", &fib, "--column", "Ip", &json]);
     assert!(run.code == 2 && run.err.contains("no row has a column Ip"), "{}", run.err);
 }
 
@@ -235,13 +235,13 @@ fn rows_are_compressed_as_the_file_is_called() {
         let again = done(&["annotate", "-q", "-t", &fib, "--column", "2", "--header", "no", &out]);
         assert_eq!(again.out.lines().count(), plain.lines().count(), "{name}");
     }
-    let run = said(&["annotate", "-t", &fib, &flows, "-o", &files.path("out.csv.xz")]);
+    let run = execute(&["annotate", "-t", &fib, &flows, "-o", &files.path("out.csv.xz")]);
     assert!(run.code == 2 && run.err.contains(".gz and .zst are written"), "{}", run.err);
 }
 
 #[test]
 fn long_lines_are_shortened_in_messages() {
-    let run = said_to(&["lookup"], format!("{}\n", "x".repeat(1 << 20)));
+    let run = execute_with(&["lookup"], format!("{}\n", "x".repeat(1 << 20)));
     assert_eq!(run.code, 2);
     assert!(run.err.contains("xxx...\" is not an address") && run.err.len() < 400, "{}", run.err);
 }
@@ -254,15 +254,15 @@ fn lines_of_a_log_are_chosen() {
     let log = "a 10.1.2.3:22 x\nb [2001:db9::1]:5\nc\nd 10.9.9.9\n";
     let ask = ["annotate", "-t", &fib, "--scan", "--add", "country", "--json"];
     let matched = ["--only", "matched", "--where-not-there"];
-    assert_eq!(said_to(&[&ask[..], &matched].concat(), log).code, 2);
+    assert_eq!(execute_with(&[&ask[..], &matched].concat(), log).code, 2);
     // The table covers all of IPv4.
-    let run = said_to(&[&ask[..], &matched[..2]].concat(), log);
+    let run = execute_with(&[&ask[..], &matched[..2]].concat(), log);
     assert_eq!((run.code, run.out.as_str()), (0, "a 10.1.2.3:22 x\tNL\nd 10.9.9.9\tDE\n"));
     let summary: serde_json::Value = serde_json::from_str(&run.err).unwrap();
     assert_eq!((&summary["rows"], &summary["left_out"]), (&4.into(), &2.into()));
     assert_eq!((&summary["matched"], &summary["empty"]), (&2.into(), &1.into()));
     assert_eq!(summary["top"][0]["column"], "1_country");
-    let wrong = said_to(&[&ask[..], &["--format", "csv"]].concat(), log);
+    let wrong = execute_with(&[&ask[..], &["--format", "csv"]].concat(), log);
     assert!(wrong.code == 2 && wrong.err.contains("--scan is for lines of text"), "{}", wrong.err);
 }
 
@@ -295,7 +295,7 @@ fn threads_do_not_matter() {
         let several = done(&[&ask[..], &["--threads", threads, &path]].concat());
         assert!(several.out == one.out, "{threads} threads");
         assert_eq!(untimed(&several.err), untimed(&one.err));
-        let piped = said_to(
+        let piped = execute_with(
             &[&ask[..], &["--threads", threads, "--format", "csv", "-"]].concat(),
             csv.clone(),
         );
@@ -306,7 +306,7 @@ fn threads_do_not_matter() {
         let direct =
             done(&["annotate", "-q", "-t", &fib, "--column", "ip", "--add", "prefix", &direct]);
         assert!(again.out == direct.out, "compressed, {threads} threads");
-        let strict = said(&[&ask[..], &["--threads", threads, "--strict", &path]].concat());
+        let strict = execute(&[&ask[..], &["--threads", threads, "--strict", &path]].concat());
         assert!(
             strict.code == 2 && strict.err.contains("line 151502, column ip"),
             "{}",
@@ -321,7 +321,7 @@ fn a_json_array_that_is_cut_off_is_a_failure() {
     let files = Files::new();
     let csv = files.with("nets.csv", "10.0.0.0/8,hq\n");
     let (json, out) = (files.with("a.json", "[{\"ip\":\"10.1.2.3\"},\n"), files.path("out.json"));
-    let run = said(&["annotate", "-t", &csv, "--column", "ip", &json, "-o", &out]);
+    let run = execute(&["annotate", "-t", &csv, "--column", "ip", &json, "-o", &out]);
     assert_eq!(run.code, 2, "{}", run.err);
     assert!(run.err.contains("a.json: line 2: the input ends within a JSON array"), "{}", run.err);
     assert!(!std::path::Path::new(&out).exists());

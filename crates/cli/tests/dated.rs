@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{Files, done, json, said, said_to};
+use crate::common::{Files, done, execute, execute_with, json};
 
 const MAY_1: &str = "prefix,asn\n10.0.0.0/8,64500\n10.1.0.0/16,64501\n2001:db8::/32,64502\n";
 const MAY_2: &str =
@@ -64,17 +64,18 @@ fn each_row_is_looked_up_in_the_table_of_its_time() {
     let report: Value = serde_json::from_str(report.trim()).unwrap();
     assert_eq!((&report["before"], &report["untimed"]), (&1.into(), &2.into()));
 
-    let strict = said(&[&asked[..], &["--strict", &csv]].concat());
+    let strict = execute(&[&asked[..], &["--strict", &csv]].concat());
     assert_eq!(strict.code, 2);
     assert!(strict.err.contains("line 7, column ts"), "{}", strict.err);
     // Numbers alone, in a unit that is given.
     let micros = "ts,src\n1714608000000000,10.1.2.3\n2024-05-02,10.1.2.3\n";
     let args = [&asked[..], &["--time-format", "us", "--format", "csv", "-"]].concat();
-    let run = said_to(&args, micros);
+    let run = execute_with(&args, micros);
     assert_eq!(run.out.lines().nth(1), Some("1714608000000000,10.1.2.3,64503,AT"));
     assert_eq!(run.out.lines().nth(2), Some("2024-05-02,10.1.2.3,,"));
     let lines = "{\"ts\":1714608000.5,\"src\":\"10.1.2.3\"}\n";
-    let run = said_to(&[&asked[..], &["--add", "asn", "--format", "jsonl", "-"]].concat(), lines);
+    let run =
+        execute_with(&[&asked[..], &["--add", "asn", "--format", "jsonl", "-"]].concat(), lines);
     assert_eq!(run.out, "{\"ts\":1714608000.5,\"src\":\"10.1.2.3\",\"src_asn\":64503}\n");
 }
 
@@ -98,7 +99,7 @@ fn one_table_of_several_is_named() {
         assert!(run.err.contains(newest), "{args:?}: {}", run.err);
     }
     let at =
-        |time: &str| said(&["lookup", "--table", &fib, "--no-header", "--at", time, "10.1.2.3"]);
+        |time: &str| execute(&["lookup", "--table", &fib, "--no-header", "--at", time, "10.1.2.3"]);
     assert_eq!(at("2024-05-01").out, "10.1.2.3\t10.1.0.0/16\t64501\t-\n");
     assert_eq!(at("2024-05-01").err, "");
     let run = at("2024-05-02T12:00:00Z");
@@ -110,16 +111,16 @@ fn one_table_of_several_is_named() {
     assert_eq!(at("soon").code, 2);
     // Two tables of which one has dates.
     let may = files.with("may.csv", MAY_2);
-    assert_eq!(said(&["diff", "--at", "2024-05-02", &fib, &may]).code, 0);
-    assert_eq!(said(&["diff", "--at", "2024-05-02", &may, &may]).code, 2);
+    assert_eq!(execute(&["diff", "--at", "2024-05-02", &fib, &may]).code, 0);
+    assert_eq!(execute(&["diff", "--at", "2024-05-02", &may, &may]).code, 2);
     // Where there are no dates, none can be asked for.
     let one = files.snapshot();
     for table in [one.as_str(), csv.as_str(), "embedded"] {
-        let run = said(&["lookup", "--table", table, "--at", "2024-05-01", "10.1.2.3"]);
+        let run = execute(&["lookup", "--table", table, "--at", "2024-05-01", "10.1.2.3"]);
         assert_eq!(run.code, 2, "{table}: {}", run.err);
         assert!(run.err.contains("date"), "{}", run.err);
     }
-    let run = said(&["annotate", "--table", &one, "--time", "1", &csv]);
+    let run = execute(&["annotate", "--table", &one, "--time", "1", &csv]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("--time needs a file of several dates"), "{}", run.err);
 }
@@ -127,7 +128,8 @@ fn one_table_of_several_is_named() {
 #[test]
 fn values_over_time() {
     let (_files, fib) = built();
-    let run = said(&["lookup", "--table", &fib, "--history", "10.1.2.3", "2001:db8::1", "8.8.8.8"]);
+    let run =
+        execute(&["lookup", "--table", &fib, "--history", "10.1.2.3", "2001:db8::1", "8.8.8.8"]);
     assert_eq!(run.code, 1, "{}", run.err);
     assert_eq!(
         run.out,
@@ -145,7 +147,7 @@ fn values_over_time() {
     assert_eq!(lines.len(), 3);
     assert_eq!((&lines[1]["since"], &lines[1]["country"]), (&"2024-05-02".into(), &"CH".into()));
     for wrong in [&["10.0.0.0/8"][..], &["x"], &["--at", "2024-05-01", "10.0.0.1"]] {
-        assert_eq!(said(&[&["lookup", "--table", &fib, "--history"], wrong].concat()).code, 2);
+        assert_eq!(execute(&[&["lookup", "--table", &fib, "--history"], wrong].concat()).code, 2);
     }
 }
 
@@ -175,9 +177,9 @@ fn what_is_in_the_file() {
     done(&["build", "--as-of", &days[2], &two, "-o", &three]);
     let digest = |fib: &str| json(&["stats", "--table", fib, "--json"])["changes"].clone();
     assert_eq!(digest(&three), digest(&fib));
-    let history = |fib: &str| said(&["lookup", "--table", fib, "--history", "10.1.2.3"]).out;
+    let history = |fib: &str| execute(&["lookup", "--table", fib, "--history", "10.1.2.3"]).out;
     assert_eq!(history(&three), history(&fib));
-    let run = said(&["build", "--as-of", &three, &days[1], "-o", &two]);
+    let run = execute(&["build", "--as-of", &three, &days[1], "-o", &two]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("not newer than the newest"), "{}", run.err);
 }
@@ -187,7 +189,7 @@ fn dates_that_are_missing_or_ambiguous_are_refused() {
     let files = Files::new();
     let out = files.path("out.fib");
     let refused = |args: &[&str], parts: &[&str]| {
-        let run = said(&[&["build", "--as-of", "-o", &out], args].concat());
+        let run = execute(&[&["build", "--as-of", "-o", &out], args].concat());
         assert_eq!(run.code, 2, "{args:?}: {}", run.err);
         for part in parts {
             assert!(run.err.contains(part), "{args:?}: {}", run.err);
@@ -219,7 +221,7 @@ fn dates_that_are_missing_or_ambiguous_are_refused() {
         run.out,
         "10.0.0.1\t2024-05-01\t10.0.0.0/8\t64500\n10.0.0.1\t2024-05-02\t10.0.0.0/9\tsome\n"
     );
-    let run = said(&["build", "--as-of", "--layer", "a=embedded", "-o", &out]);
+    let run = execute(&["build", "--as-of", "--layer", "a=embedded", "-o", &out]);
     assert_eq!(run.code, 2);
 }
 
@@ -258,16 +260,16 @@ fn the_page_describes_the_behaviour() {
             .env("PATH", format!("{}:{path}", program.parent().unwrap().display()))
             .output()
             .unwrap();
-        let told = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        let (out, err) = (told(run.stdout), told(run.stderr));
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let (out, err) = (text(run.stdout), text(run.stderr));
         assert!(run.status.success(), "{script}{err}");
         let mut behind = blocks[at + 1..].iter().take_while(|next| !next.starts_with("sh\n"));
         if let Some(expected) = behind.next() {
             assert_eq!(words(&out), words(expected), "{script}");
             compared += 1;
         }
-        if let Some(said) = behind.next() {
-            assert!(err.contains(said.trim()), "{script}{err}");
+        if let Some(result) = behind.next() {
+            assert!(err.contains(result.trim()), "{script}{err}");
             compared += 1;
         }
     }
@@ -279,7 +281,7 @@ fn the_page_describes_the_behaviour() {
 fn files_of_earlier_programs_open() {
     let fib = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/snapshots/three-days.fib");
     let (_files, ours) = built();
-    let history = |fib: &str| said(&["lookup", "--table", fib, "--history", "10.1.2.3"]).out;
+    let history = |fib: &str| execute(&["lookup", "--table", fib, "--history", "10.1.2.3"]).out;
     assert_eq!(history(fib), history(&ours));
 }
 
@@ -300,7 +302,7 @@ fn damaged_files_are_reported() {
             &["stats", "--table", file],
             &["build", "--as-of", file, "2024-06-01=embedded", "-o", &files.path("new.fib")],
         ] {
-            let run = said(args);
+            let run = execute(args);
             assert_eq!(run.code, 2, "{args:?}");
             assert!(run.err.contains(".fib: "), "{args:?}: {}", run.err);
         }

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::common::{Files, TABLE, done, said};
+use crate::common::{Files, TABLE, done, execute};
 
 const AFTER: &str = "\
 prefix,asn,country
@@ -26,7 +26,7 @@ prefix,asn,country
 fn differences_are_listed() {
     let files = Files::new();
     let (before, after) = (files.with("a.csv", TABLE), files.with("b.csv", AFTER));
-    let run = said(&["diff", &before, &after]);
+    let run = execute(&["diff", &before, &after]);
     assert_eq!(run.code, 1);
     assert_eq!(
         run.out,
@@ -49,7 +49,7 @@ fn differences_are_listed() {
     assert_eq!(line("IPv6"), ["IPv6", "3", "4", "1", "0", "1", &v6.to_string()]);
     assert!(run.err.contains(summary.trim_end()), "{}", run.err);
 
-    let run = said(&["diff", "--json", &before, &after]);
+    let run = execute(&["diff", "--json", &before, &after]);
     assert_eq!(run.code, 1);
     let lines: Vec<Value> =
         run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -72,7 +72,7 @@ fn differences_are_listed() {
 }
 
 fn done_summary(before: &str, after: &str) -> String {
-    let run = said(&["diff", "--summary", before, after]);
+    let run = execute(&["diff", "--summary", before, after]);
     assert_eq!((run.code, run.err.as_str()), (1, ""));
     run.out
 }
@@ -83,18 +83,18 @@ fn equal_tables_are_equal_whatever_their_kind() {
     let (csv, fib) = (files.with("a.csv", TABLE), files.snapshot());
     let other = files.with("other.csv", AFTER);
     for (before, after) in [(&csv, &fib), (&fib, &csv), (&fib, &fib)] {
-        let run = said(&["diff", before, after]);
+        let run = execute(&["diff", before, after]);
         assert_eq!((run.code, run.out.as_str()), (0, ""), "{}", run.err);
     }
     // The columns that are asked for count alone, and tables merge as elsewhere.
     let countries = ["diff", &csv, &other, "--columns", "country"];
-    assert_eq!(said(&countries).out.lines().count(), 4);
+    assert_eq!(execute(&countries).out.lines().count(), 4);
     assert_eq!(
         done(&["diff", &format!("{csv},{other}"), &format!("{other},{csv},{other}")]).out,
         ""
     );
-    assert_eq!(said(&["diff", &csv, "no/such/file"]).code, 2);
-    assert_eq!(said(&["diff", &csv]).code, 2);
+    assert_eq!(execute(&["diff", &csv, "no/such/file"]).code, 2);
+    assert_eq!(execute(&["diff", &csv]).code, 2);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn differences_are_a_table() {
     let files = Files::new();
     let (before, after) = (files.with("a.csv", TABLE), files.with("b.csv", AFTER));
     let path = files.path("changes.csv");
-    assert_eq!(said(&["diff", &before, &after, "-o", &path]).code, 1);
+    assert_eq!(execute(&["diff", &before, &after, "-o", &path]).code, 1);
     let written = std::fs::read_to_string(&path).unwrap();
     assert_eq!(
         written,
@@ -114,7 +114,7 @@ fn differences_are_a_table() {
          2001:db8:1::/48,changed,64506,,DE,DE\n"
     );
     let path = files.path("changes.parquet");
-    assert_eq!(said(&["diff", &before, &after, "-o", &path]).code, 1);
+    assert_eq!(execute(&["diff", &before, &after, "-o", &path]).code, 1);
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
     let batches: Vec<_> = reader.build().unwrap().collect::<Result<_, _>>().unwrap();
     let mut asns = BTreeMap::new();
@@ -128,6 +128,6 @@ fn differences_are_a_table() {
     }
     assert_eq!(asns.len(), 5);
     assert_eq!((asns["10.1.2.0/24"], asns["::/0"]), (Some(64503), None));
-    let unnamed = said(&["diff", &before, &after, "-o", &files.path("changes")]);
+    let unnamed = execute(&["diff", &before, &after, "-o", &files.path("changes")]);
     assert!(unnamed.code == 2 && unnamed.err.contains("--to"), "{}", unnamed.err);
 }

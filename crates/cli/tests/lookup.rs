@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::common::{Files, TABLE, done, said, said_to};
+use crate::common::{Files, TABLE, done, execute, execute_with};
 
 /// A prefix of the scan: the address at the top of 128 bits, its length, and whether it is IPv6.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,13 +122,13 @@ fn prefixes_are_answered_as_by_a_scan() {
             }
         }
         let ask = ["lookup", "-t", &table, "--no-header", "--view", view];
-        let run = said_to(&[&ask[..], &["-"]].concat(), questions.join("\n"));
+        let run = execute_with(&[&ask[..], &["-"]].concat(), questions.join("\n"));
         assert_eq!(rows(&run.out), expected, "{view}");
         let missing = expected.iter().any(|row| row[1] == "-");
         assert_eq!(run.code, i32::from(missing), "{view}: {}", run.err);
         // As arguments: the same.
         let words: Vec<&str> = questions.iter().map(String::as_str).collect();
-        assert_eq!(said(&[&ask[..], &words].concat()).out, run.out, "{view}");
+        assert_eq!(execute(&[&ask[..], &words].concat()).out, run.out, "{view}");
     }
 }
 
@@ -163,7 +163,7 @@ fn routes_are_found_by_value() {
         assert_eq!(first["prefix"], json!(expected[0]));
         assert!(first.get("address").is_none() && first["origin_as"].is_u64());
     }
-    let none = said(&["lookup", "-t", &table, "--where", "origin_as=9", "--no-header"]);
+    let none = execute(&["lookup", "-t", &table, "--where", "origin_as=9", "--no-header"]);
     assert_eq!((none.code, none.out.as_str()), (1, ""));
     for (condition, what) in [
         ("origin=3", "no column \"origin\"; there are: origin_as, name"),
@@ -171,12 +171,12 @@ fn routes_are_found_by_value() {
         ("origin_as", "COLUMN=VALUE"),
         ("=3", "COLUMN=VALUE"),
     ] {
-        let bad = said(&["lookup", "-t", &table, "--where", condition]);
+        let bad = execute(&["lookup", "-t", &table, "--where", condition]);
         assert_eq!(bad.code, 2, "{condition}");
         assert!(bad.err.contains(what), "{condition}: {}", bad.err);
     }
-    assert_eq!(said(&["lookup", "-t", &table, "--where", "name=n1", "10.0.0.1"]).code, 2);
-    assert_eq!(said(&["lookup", "-t", &table, "--aggregate", "10.0.0.1"]).code, 2);
+    assert_eq!(execute(&["lookup", "-t", &table, "--where", "name=n1", "10.0.0.1"]).code, 2);
+    assert_eq!(execute(&["lookup", "-t", &table, "--aggregate", "10.0.0.1"]).code, 2);
 }
 
 /// The aggregated prefixes cover the same of the addresses that vary, none of them twice.
@@ -233,7 +233,7 @@ fn lists_and_missing_values_are_found() {
     assert_eq!(done(&[&ask[..], &["list=botnet"]].concat()).out, "192.0.2.0/24\tdrop;botnet\n");
     let dropped = done(&[&ask[..], &["list=drop", "--aggregate"]].concat()).out;
     assert_eq!(dropped, "192.0.2.0/24\n198.51.100.0/24\n");
-    assert_eq!(said(&[&ask[..], &["list=drop;botnet"]].concat()).code, 1);
+    assert_eq!(execute(&[&ask[..], &["list=drop;botnet"]].concat()).code, 1);
     let holes = files.with("holes.csv", "prefix,asn,name\n10.0.0.0/8,1,a\n11.0.0.0/8,,b\n");
     let out = done(&["lookup", "-t", &holes, "--where", "asn=", "--no-header"]).out;
     assert_eq!(out, "11.0.0.0/8\t-\tb\n");
@@ -247,7 +247,7 @@ fn layers_are_looked_up_together() {
     let ask = ["lookup", "--layer", &geo, "--layer", &asn, "--no-header"];
     let out = done(&[&ask[..], &["10.1.2.3", "10.1.2.200"]].concat()).out;
     assert_eq!(out, "10.1.2.3\t10.1.2.0/25\t64503\tNL\t7\n10.1.2.200\t10.1.2.0/24\t64503\tNL\t-\n");
-    assert_eq!(said(&["lookup", "--layer", &geo, "-t", "embedded", "10.1.2.3"]).code, 2);
+    assert_eq!(execute(&["lookup", "--layer", &geo, "-t", "embedded", "10.1.2.3"]).code, 2);
 }
 
 /// A program that asks line by line gets each answer before it asks again, whatever it asks.
@@ -289,7 +289,7 @@ fn another_program_asks_line_by_line() {
 fn json_describes_the_fault() {
     let files = Files::new();
     let fib = files.snapshot();
-    let run = said_to(&["lookup", "-t", &fib, "--json"], "10.0.0.0/7\n1.2.3.4\n\nx\n");
+    let run = execute_with(&["lookup", "-t", &fib, "--json"], "10.0.0.0/7\n1.2.3.4\n\nx\n");
     assert_eq!(run.code, 2);
     let lines: Vec<Value> =
         run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

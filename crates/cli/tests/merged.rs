@@ -3,7 +3,7 @@
 use fibula_core::{Attributes, Change, Update, Value};
 use fibula_rib::{BuilderOptions, ColumnKind, ScalarType, TableBuilder};
 
-use crate::common::{Files, cuts, done, json, read, said};
+use crate::common::{Files, cuts, done, execute, json, read};
 
 #[test]
 fn replaced_routes_are_reported_and_named() {
@@ -22,12 +22,12 @@ fn replaced_routes_are_reported_and_named() {
         &["build", &*a, &*b, "-v", "-o", &*fib][..],
         &["lookup", "-v", "-t", &format!("{a},{b}"), "10.0.0.1"],
     ] {
-        let told = done(command).err;
+        let messages = done(command).err;
         for line in [
             format!("10.0.0.0/8: line 5 of {a} replaces line 2 of {a}"),
             format!("11.0.0.0/8: line 2 of {b} replaces line 3 of {a}"),
         ] {
-            assert!(told.contains(&line), "{line:?} in {told}");
+            assert!(messages.contains(&line), "{line:?} in {messages}");
         }
     }
     let stats = json(&["stats", "-t", &fib, "--json"]);
@@ -62,7 +62,7 @@ fn strict_refuses_a_prefix_that_is_there_twice() {
         ),
     ] {
         let file = files.with(name, text);
-        let refused = said(&["build", &file, "--strict", "-o", &fib]);
+        let refused = execute(&["build", &file, "--strict", "-o", &fib]);
         assert_eq!(refused.code, 2, "{name}: {}", refused.err);
         let places = format!("twice, on {earlier} and on {later}");
         assert!(refused.err.contains(&places), "{name}: {}", refused.err);
@@ -130,7 +130,7 @@ fn all_peers_need_a_column_that_lists_their_values() {
     };
     let rib = files.with("rib", line(1, 64500) + &line(2, 64501) + &line(3, 64500));
     let fib = files.path("t.fib");
-    let refused = said(&["build", &rib, "--peer", "all", "-o", &fib]);
+    let refused = execute(&["build", &rib, "--peer", "all", "-o", &fib]);
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("--tags origin_as"), "{}", refused.err);
     let ask = ["lookup", "-t", &*rib, "--peer", "all", "--tags", "origin_as", "--json", "10.0.0.1"];
@@ -149,11 +149,11 @@ fn a_table_of_annotate_is_read_as_that_of_build() {
     let files = Files::new();
     let data = files.with("data.txt", "10.0.0.1\n");
     let empty = files.with("empty.txt", "# nothing\n");
-    assert_eq!(said(&["annotate", "-t", &empty, &data]).code, 2);
+    assert_eq!(execute(&["annotate", "-t", &empty, &data]).code, 2);
     done(&["annotate", "-t", &empty, "--allow-empty", &data]);
     let cut = cuts().join("formats/two-bits.txt.gz");
     let cut = cut.to_str().expect("a plain path");
-    assert_eq!(said(&["annotate", "-t", cut, &data]).code, 2);
+    assert_eq!(execute(&["annotate", "-t", cut, &data]).code, 2);
     let taken = done(&["annotate", "-t", cut, "--salvage", &data]);
     assert!(taken.err.contains("damaged"), "{}", taken.err);
 }
@@ -173,7 +173,7 @@ fn snapshots_are_mapped_or_read_as_requested() {
             done(&["verify", "--snapshot", table, "--load", load, "--random", "100"]);
         }
     }
-    let wrong = said(&["lookup", "-t", &fib, "--load", "mmap", "10.1.2.3"]);
+    let wrong = execute(&["lookup", "-t", &fib, "--load", "mmap", "10.1.2.3"]);
     assert!(wrong.code == 2 && wrong.err.contains("auto, map or read"), "{}", wrong.err);
 }
 

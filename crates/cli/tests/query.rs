@@ -13,7 +13,7 @@ use fibula_rib::{Live, LiveOptions, Peer, Rib};
 use fibula_server::{Server, ServerOptions};
 use serde_json::{Value, json};
 
-use crate::common::{Files, done, said};
+use crate::common::{Files, done, execute};
 
 struct Lab {
     live: Arc<Live>,
@@ -82,21 +82,21 @@ fn servers_answer_all_queries() {
     let found: Value = serde_json::from_str(&ask(&["--json", "193.0.6.139"])).unwrap();
     assert_eq!(found["tables"][0]["match"]["prefix"], "193.0.0.0/21");
 
-    let none = said(&["query", "--server", &url, "10.0.0.1", "193.0.6.139"]);
+    let none = execute(&["query", "--server", &url, "10.0.0.1", "193.0.6.139"]);
     assert_eq!(
         (none.code, none.out.contains("10.0.0.1 in bgp:\n  no route\n")),
         (1, true),
         "{}",
         none.out
     );
-    assert_eq!(said(&["query", "--server", &url, "nobody"]).code, 1);
-    let no_table = said(&["query", "--server", &url, "--table", "x", "10.0.0.1"]);
+    assert_eq!(execute(&["query", "--server", &url, "nobody"]).code, 1);
+    let no_table = execute(&["query", "--server", &url, "--table", "x", "10.0.0.1"]);
     assert!(
         no_table.code == 2 && no_table.err.contains("no table \"x\"; there are: bgp"),
         "{}",
         no_table.err
     );
-    let no_server = said(&["query", "--server", "http://127.0.0.1:1", "10.0.0.1"]);
+    let no_server = execute(&["query", "--server", "http://127.0.0.1:1", "10.0.0.1"]);
     assert!(
         no_server.code == 2
             && no_server.err.contains("connecting to 127.0.0.1:1: ")
@@ -104,14 +104,14 @@ fn servers_answer_all_queries() {
         "{}",
         no_server.err
     );
-    assert_eq!(said(&["query", "--server", "nonsense", "10.0.0.1"]).code, 2);
+    assert_eq!(execute(&["query", "--server", "nonsense", "10.0.0.1"]).code, 2);
 }
 
 #[test]
 fn tokens_are_in_a_file_or_the_environment() {
     let lab = Lab::new(Some("correct horse"));
     let (url, files) = (lab.url(), Files::new());
-    let refused = said(&["query", "--server", &url, "193.0.6.139"]);
+    let refused = execute(&["query", "--server", &url, "193.0.6.139"]);
     assert!(refused.code == 2 && refused.err.contains("--token-file"), "{}", refused.err);
     // The server takes the first line, too.
     let path = files.with("token", "correct horse\n# of 2026\n");
@@ -134,7 +134,7 @@ fn tokens_are_in_a_file_or_the_environment() {
 fn files_answer_queries_for_addresses_and_prefixes() {
     let files = Files::new();
     let table = files.with("t.csv", "prefix,country\n193.0.0.0/8,CH\n193.0.0.0/21,NL\n");
-    let ask = |args: &[&str]| said(&[&["query", "--file", &table], args].concat());
+    let ask = |args: &[&str]| execute(&[&["query", "--file", &table], args].concat());
     let both = "193.0.6.139:\n  193.0.0.0/21  country \"NL\"\n  193.0.0.0/8  country \"CH\"\n";
     assert_eq!(ask(&["193.0.6.139"]).out, both);
     assert_eq!(ask(&["193.0.0.0/8"]).out, "193.0.0.0/8:\n  193.0.0.0/8  country \"CH\"\n");
@@ -172,6 +172,6 @@ fn changes_are_printed_as_they_come() {
     let ended = child.wait_with_output().unwrap();
     assert!(ended.status.success());
     assert!(String::from_utf8_lossy(&ended.stderr).contains("changes were missed"));
-    let refused = said(&["watch", "--server", &lab.url(), "--table", "x"]);
+    let refused = execute(&["watch", "--server", &lab.url(), "--table", "x"]);
     assert!(refused.code == 2 && refused.err.contains("no table"), "{}", refused.err);
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use crate::common::{Files, archives, arg, cuts, done, mrt_files, name, said};
+use crate::common::{Files, archives, arg, cuts, done, execute, mrt_files, name};
 
 fn text(path: &Path) -> String {
     let mut text = String::new();
@@ -85,9 +85,9 @@ fn annotating_all_real_addresses_gives_the_right_as() {
 fn builds(mrt: &Path, peer: &str, column: &str, prefixes: &str, values: &str) {
     let files = Files::new();
     let fib = files.path("updates.fib");
-    let said = done(&["build", arg(mrt), "--peer", peer, "--columns", column, "-o", &fib]);
-    assert!(said.out.contains(prefixes), "{}", said.out);
-    assert!(said.out.contains(values), "{}", said.out);
+    let result = done(&["build", arg(mrt), "--peer", peer, "--columns", column, "-o", &fib]);
+    assert!(result.out.contains(prefixes), "{}", result.out);
+    assert!(result.out.contains(values), "{}", result.out);
     let verified = done(&["verify", "--table", &fib, "--engines", "auto", "--random", "100000"]);
     assert!(verified.out.contains("agree with the oracle"), "{}", verified.out);
 }
@@ -109,16 +109,16 @@ fn a_full_table_builds_from_its_archive() {
 }
 
 /// Builds a table of each MRT file; whatever its state, it is decoded or its damage is reported, and
-/// `said` sees to the panics. Returns the names of all files and of those with damage.
+/// `execute` checks that nothing panics. Returns the names of all files and of those with damage.
 fn build_each(data: &Path) -> (Vec<String>, Vec<String>) {
     let (mut all, mut damaged) = (Vec::new(), Vec::new());
     for file in mrt_files(data) {
         let name = name(&file);
         // Some are cut, and of one the only record is damaged.
         let asked = ["--format", "mrt", "--salvage", "--allow-empty"];
-        let said = said(&[&["build"], &asked[..], &[arg(&file), "-o", "/dev/null"]].concat());
-        assert_eq!(said.code, 0, "{name}: {}", said.err);
-        if said.err.contains("damage") {
+        let result = execute(&[&["build"], &asked[..], &[arg(&file), "-o", "/dev/null"]].concat());
+        assert_eq!(result.code, 0, "{name}: {}", result.err);
+        if result.err.contains("damage") {
             damaged.push(name.clone());
         }
         all.push(name);

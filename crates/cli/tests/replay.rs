@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Files, archives, arg, cuts, done, json, mrt_files, name, said};
+use crate::common::{Files, archives, arg, cuts, done, execute, json, mrt_files, name};
 use serde_json::Value;
 
 const QUICK: [&str; 2] = ["--measure", "20"];
@@ -66,9 +66,9 @@ fn mistakes_are_reported() {
         (&["--table", "embedded", "--updates", "churn:1", "--engine", "no-such"], "no engine"),
         (&["--updates", &binary], "name the format"),
     ] {
-        let said = said(&[&["replay"], args, &QUICK].concat());
-        assert_eq!(said.code, 2, "{args:?}: {}", said.err);
-        assert!(said.err.contains(what), "{args:?}: {}", said.err);
+        let result = execute(&[&["replay"], args, &QUICK].concat());
+        assert_eq!(result.code, 2, "{args:?}: {}", result.err);
+        assert!(result.err.contains(what), "{args:?}: {}", result.err);
     }
     // Without --strict it is counted, reported and skipped.
     // An announcement, and one whose message says that it is longer than its record.
@@ -83,13 +83,13 @@ fn mistakes_are_reported() {
         .concat()
     };
     let damaged = files.with("damaged.mrt", [record(45), record(90), record(45)].concat());
-    let strict = said(&["replay", "--updates", &damaged, "--strict", "--measure", "20"]);
+    let strict = execute(&["replay", "--updates", &damaged, "--strict", "--measure", "20"]);
     assert_eq!(strict.code, 2);
     assert!(strict.err.contains("record 2"), "{}", strict.err);
-    let said = said(&["replay", "--updates", &damaged, "--json", "--measure", "20"]);
-    assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.err.contains("damaged"), "{}", said.err);
-    assert_eq!(serde_json::from_str::<Value>(&said.out).unwrap()["damaged"], 1);
+    let result = execute(&["replay", "--updates", &damaged, "--json", "--measure", "20"]);
+    assert_eq!(result.code, 0, "{}", result.err);
+    assert!(result.err.contains("damaged"), "{}", result.err);
+    assert_eq!(serde_json::from_str::<Value>(&result.out).unwrap()["damaged"], 1);
 }
 
 #[test]
@@ -198,10 +198,10 @@ fn a_checkpoint_refuses_another_feed() {
     replay(&["--updates", &first, "--checkpoint", &checkpoint]);
     let before = std::fs::read(&checkpoint).unwrap();
     let args = ["replay", "--updates", &second, "--checkpoint", &checkpoint, "--measure", "20"];
-    let said = said(&args);
-    assert_eq!(said.code, 2, "{}", said.out);
-    assert!(said.err.contains("updates.20100227.1610"), "{}", said.err);
-    assert!(said.err.contains("another file to --checkpoint"), "{}", said.err);
+    let result = execute(&args);
+    assert_eq!(result.code, 2, "{}", result.out);
+    assert!(result.err.contains("updates.20100227.1610"), "{}", result.err);
+    assert!(result.err.contains("another file to --checkpoint"), "{}", result.err);
     assert_eq!(std::fs::read(&checkpoint).unwrap(), before);
 }
 
@@ -213,12 +213,12 @@ fn a_report_comes_without_its_checkpoint() {
     let checkpoint = files.path("missing/rib.fib");
     let table = ["--table", "gen:v4:2024:1000:1", "--updates", "churn:400:1", "--rate", "1000"];
     let every = ["--checkpoint", &checkpoint, "--checkpoint-every", "0.1", "--measure", "20"];
-    let said = said(&[&["replay", "--json"], &table[..], &every].concat());
-    assert_eq!(said.code, 2, "{}", said.out);
-    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let result = execute(&[&["replay", "--json"], &table[..], &every].concat());
+    assert_eq!(result.code, 2, "{}", result.out);
+    let report: Value = serde_json::from_str(&result.out).unwrap();
     assert_eq!((int(&report, "updates"), int(&report, "wrong")), (400, 0), "{report}");
     assert_eq!(int(&report, "checkpoints"), 0);
-    assert!(said.err.matches("tried when it is due").count() > 1, "{}", said.err);
+    assert!(result.err.matches("tried when it is due").count() > 1, "{}", result.err);
 }
 
 /// To other commands a checkpoint is the table that it was: columns by their names, and a date.
@@ -258,7 +258,7 @@ fn one_routing_instance_is_followed() {
         assert_eq!(report["left_out"], serde_json::json!({ other: left_out }));
     }
     // Without a choice it is the main one, which BMP has not.
-    let refused = said(&[&["replay", "--updates", bmp][..], &QUICK].concat());
+    let refused = execute(&[&["replay", "--updates", bmp][..], &QUICK].concat());
     assert_eq!(refused.code, 2, "{}", refused.err);
     let why =
         "no updates of the main routing instance; of others there are: loc-rib 8, pre-policy 2";

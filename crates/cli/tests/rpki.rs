@@ -5,7 +5,7 @@ use std::fs::File;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::{Value, json};
 
-use crate::common::{Files, arg, cuts, done, json, said, said_to};
+use crate::common::{Files, arg, cuts, done, execute, execute_with, json};
 
 fn data(name: &str) -> String {
     arg(&cuts().join("rpki").join(name)).to_owned()
@@ -37,16 +37,16 @@ fn lines(words: &[&str]) -> String {
 fn routes_are_listed() {
     let routes = data("routes.csv");
     for vrps in ["routinator.json", "routinator.csvcompat", "rpki-client.json", "rpki-client.csv"] {
-        let run = said(&["rpki", &data(vrps), &routes, "--list", "all"]);
+        let run = execute(&["rpki", &data(vrps), &routes, "--list", "all"]);
         assert_eq!((run.code, run.out.as_str()), (1, LIST), "{vrps}");
     }
     let vrps = data("routinator.json");
-    let run = said(&["rpki", &vrps, &routes, "--list", "invalid"]);
+    let run = execute(&["rpki", &vrps, &routes, "--list", "invalid"]);
     assert_eq!(run.out, lines(&["\trpki\t", "invalid"]));
     assert!(run.err.contains("AS64500"), "the report: {}", run.err);
-    let run = said(&["rpki", &vrps, &routes, "--list", "valid,not-found"]);
+    let run = execute(&["rpki", &vrps, &routes, "--list", "valid,not-found"]);
     assert_eq!(run.out, lines(&["\trpki\t", "\tvalid", "not-found"]));
-    let run = said(&["rpki", &vrps, &routes, "--list", "invalid-origin", "--json"]);
+    let run = execute(&["rpki", &vrps, &routes, "--list", "invalid-origin", "--json"]);
     let objects: Vec<Value> =
         run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(objects.len(), 3);
@@ -63,7 +63,7 @@ fn routes_are_listed() {
 
 #[test]
 fn the_report_counts() {
-    let report = said(&["rpki", &data("routinator.json"), &data("routes.csv"), "--json"]);
+    let report = execute(&["rpki", &data("routinator.json"), &data("routes.csv"), "--json"]);
     assert_eq!((report.code, report.err.as_str()), (1, ""));
     let report: Value = serde_json::from_str(&report.out).unwrap();
     assert_eq!(report["vrps"], json!({"ipv4": 3, "ipv6": 1}));
@@ -88,7 +88,7 @@ fn the_report_counts() {
         report["origins"],
         json!([origin(64500, 1, 2, 6), origin(64501, 1, 1, 3), origin(64502, 1, 0, 1)])
     );
-    let text = said(&["rpki", &data("routinator.json"), &data("routes.csv"), "--top", "1"]).out;
+    let text = execute(&["rpki", &data("routinator.json"), &data("routes.csv"), "--top", "1"]).out;
     let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let rows: Vec<Vec<String>> = text.lines().map(cells).collect();
     assert!(rows.contains(&cells("IPv4 valid 2 25.0 % 640")), "{text}");
@@ -99,8 +99,9 @@ fn the_report_counts() {
 #[test]
 fn one_question() {
     let vrps = data("rpki-client.csv");
-    let ask =
-        |prefix: &str, origin: &str| said(&["rpki", &vrps, "--prefix", prefix, "--origin", origin]);
+    let ask = |prefix: &str, origin: &str| {
+        execute(&["rpki", &vrps, "--prefix", prefix, "--origin", origin])
+    };
     let run = ask("192.0.2.0/24", "AS64500");
     assert_eq!(run.code, 0);
     assert_eq!(run.out.lines().nth(1), LIST.lines().nth(3));
@@ -117,9 +118,9 @@ fn one_question() {
         assert_eq!(run.code, 2);
         assert!(run.err.contains(what), "{}", run.err);
     }
-    assert_eq!(said(&["rpki", &vrps, "--prefix", "192.0.2.0/24"]).code, 2);
-    assert_eq!(said(&["rpki", &vrps]).code, 2);
-    let run = said_to(
+    assert_eq!(execute(&["rpki", &vrps, "--prefix", "192.0.2.0/24"]).code, 2);
+    assert_eq!(execute(&["rpki", &vrps]).code, 2);
+    let run = execute_with(
         &["rpki", "-", "--prefix", "192.0.2.0/24", "--origin", "64500", "--json"],
         std::fs::read(data("routinator.json")).unwrap(),
     );
@@ -176,7 +177,7 @@ fn routes_as_a_table() {
     let text = "prefix,asn,name\n192.0.2.0/24,AS64500,a\n192.0.2.0/25,AS64500,b\n10.0.0.0/8,,c\n";
     let table = files.with("mine.csv", text);
     let checked = files.path("checked.csv");
-    let run = said(&["rpki", &vrps, &table, "--origin", "asn", "-o", &checked]);
+    let run = execute(&["rpki", &vrps, &table, "--origin", "asn", "-o", &checked]);
     assert_eq!(run.code, 1);
     assert!(run.out.contains("invalid-length"), "the report is printed: {}", run.out);
     assert_eq!(
@@ -187,10 +188,10 @@ fn routes_as_a_table() {
          192.0.2.0/25,AS64500,b,invalid-length,192.0.2.0/24-24 AS64500\n"
     );
     let parquet = files.path("invalid.parquet");
-    said(&["rpki", &vrps, &table, "--origin", "asn", "--list", "invalid", "-o", &parquet]);
+    execute(&["rpki", &vrps, &table, "--origin", "asn", "--list", "invalid", "-o", &parquet]);
     let reader = SerializedFileReader::new(File::open(&parquet).unwrap()).unwrap();
     assert_eq!(reader.metadata().file_metadata().num_rows(), 1);
-    let run = said(&["rpki", &vrps, &table, "--origin", "asn", "-o", &files.path("x.doc")]);
+    let run = execute(&["rpki", &vrps, &table, "--origin", "asn", "-o", &files.path("x.doc")]);
     assert!(run.err.contains("unknown file name ending"), "{}", run.err);
 }
 
@@ -207,7 +208,7 @@ fn sets_are_no_origin() {
         "rib.txt",
         [line("192.0.2.0/24", "2497 64500"), line("198.51.100.0/22", "2497 {64501}")].concat(),
     );
-    let run = said(&["rpki", &data("routinator.json"), &rib, "--list", "all"]);
+    let run = execute(&["rpki", &data("routinator.json"), &rib, "--list", "all"]);
     assert_eq!(
         run.out,
         [
@@ -251,19 +252,19 @@ fn faults_are_reported() {
         (&["lookup", "--layer", "a=embedded", "--rpki", &vrps, "8.8.8.8"], "cannot be used with"),
     ];
     for (args, what) in cases {
-        let run = said(args);
+        let run = execute(args);
         assert_eq!(run.code, 2, "{args:?}");
         assert!(run.err.contains(what), "{args:?}: {}", run.err);
     }
     assert!(!std::path::Path::new("x.fib").exists());
-    let run = said(&["rpki", &empty, &routes, "--allow-empty"]);
+    let run = execute(&["rpki", &empty, &routes, "--allow-empty"]);
     assert_eq!(run.code, 0, "{}", run.err);
-    // Old VRPs are used, and it is said.
+    // Old VRPs are used, and this is reported.
     let old = files.with(
         "old.csv",
         "ASN,IP Prefix,Max Length,Trust Anchor,Expires\nAS64500,192.0.2.0/24,24,ripe,1000\n",
     );
-    let run = said(&["rpki", &old, "--prefix", "192.0.2.0/24", "--origin", "64500"]);
+    let run = execute(&["rpki", &old, "--prefix", "192.0.2.0/24", "--origin", "64500"]);
     assert_eq!(run.code, 0);
     assert!(run.err.contains("old.csv: 1 of 1 VRPs have expired; they are used"), "{}", run.err);
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::daemon::{Daemon, PATIENCE};
 use crate::common::fpm::{self, until};
-use crate::common::{Files, done, said};
+use crate::common::{Files, done, execute};
 use serde_json::Value;
 
 /// A server that runs.
@@ -241,7 +241,7 @@ fn garbage_is_disconnected() {
 fn mistakes_are_reported() {
     let files = Files::new();
     let file = |text: &str| files.with("bad.toml", text);
-    let check = |args: &[&str]| said(&[&["serve", "--check"], args].concat());
+    let check = |args: &[&str]| execute(&[&["serve", "--check"], args].concat());
     let none = check(&[]);
     assert!(none.code == 2 && none.err.contains("--fpm, --bmp, --bgp"), "{}", none.err);
     for (text, what) in [
@@ -267,8 +267,8 @@ fn mistakes_are_reported() {
             "there is no folder /no/such/folder",
         ),
     ] {
-        let said = check(&["--config", &file(text)]);
-        assert!(said.code == 2 && said.err.contains(what), "{text}: {}", said.err);
+        let result = check(&["--config", &file(text)]);
+        assert!(result.code == 2 && result.err.contains(what), "{text}: {}", result.err);
     }
     for (args, what) in [
         (&["--fpm", "2620"][..], "\"2620\" is not an address with a port"),
@@ -288,8 +288,8 @@ fn mistakes_are_reported() {
         (&["--fpm", "127.0.0.1:8080"], "fpm and http both listen on 127.0.0.1:8080"),
         (&["--config", "/no/such/file"], "--config /no/such/file: "),
     ] {
-        let said = check(args);
-        assert!(said.code == 2 && said.err.contains(what), "{args:?}: {}", said.err);
+        let result = check(args);
+        assert!(result.code == 2 && result.err.contains(what), "{args:?}: {}", result.err);
     }
     let good = check(&["--fpm", "--bmp", "[::1]:11019", "--kernel"]);
     assert_eq!(good.code, 0, "{}", good.err);
@@ -301,14 +301,14 @@ fn mistakes_are_reported() {
     // A port that is taken, and a checkpoint that is none.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let said = said(&["serve", "--fpm", &address, "--http", "127.0.0.1:0"]);
+    let result = execute(&["serve", "--fpm", &address, "--http", "127.0.0.1:0"]);
     assert!(
-        said.code == 2 && said.err.contains(&format!("cannot listen on {address}")),
+        result.code == 2 && result.err.contains(&format!("cannot listen on {address}")),
         "{}",
-        said.err
+        result.err
     );
     let garbage = files.with("rib.fib", "no checkpoint");
-    let said = crate::common::said(&["serve", "--fpm", "127.0.0.1:0", "--checkpoint", &garbage]);
-    assert!(said.code == 2 && said.err.contains("rib.fib"), "{}", said.err);
+    let result = execute(&["serve", "--fpm", "127.0.0.1:0", "--checkpoint", &garbage]);
+    assert!(result.code == 2 && result.err.contains("rib.fib"), "{}", result.err);
     assert_eq!(fs::read(&garbage).unwrap(), b"no checkpoint");
 }

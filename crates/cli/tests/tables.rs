@@ -1,6 +1,6 @@
 //! Building and asking: build, lookup, stats, gen table.
 
-use crate::common::{Files, TABLE, done, json, read, said, said_to};
+use crate::common::{Files, TABLE, done, execute, execute_with, json, read};
 
 #[test]
 fn a_table_is_built_and_queried() {
@@ -48,14 +48,14 @@ fn all_covering_prefixes_longest_first() {
 fn exit_codes_of_lookups() {
     let files = Files::new();
     let fib = files.snapshot();
-    let missed = said(&["lookup", "-t", &fib, "--json", "10.0.0.1", "2001:db9::1"]);
+    let missed = execute(&["lookup", "-t", &fib, "--json", "10.0.0.1", "2001:db9::1"]);
     assert_eq!(missed.code, 1);
     assert!(
         missed.out.contains(r#"{"address":"2001:db9::1","prefix":null,"asn":null"#),
         "{}",
         missed.out
     );
-    let bad = said_to(
+    let bad = execute_with(
         &["lookup", "-t", &fib],
         b"10.0.0.1 x\n# no\n\nhost.example\n\xff\xfe\n255.255.255.255\n".to_vec(),
     );
@@ -102,7 +102,7 @@ fn columns_are_chosen_and_text_is_read_as_set() {
     done(&[&args[..], &names[..]].concat());
     let out = done(&["lookup", "-t", &fib, "10.0.2.9"]).out;
     assert_eq!(out, "address\tprefix\tname\n10.0.2.9\t10.0.2.0/24\tB\n");
-    let missing = said(&[&args[..], &["--columns", "nope"]].concat());
+    let missing = execute(&[&args[..], &["--columns", "nope"]].concat());
     assert_eq!(missing.code, 2);
     assert!(missing.err.contains("nope"), "{}", missing.err);
 }
@@ -116,7 +116,7 @@ fn engines_are_requested() {
     let stats = json(&["stats", "-t", &fib, "--json"]);
     assert_eq!(stats["v4"]["engines"][0]["engine"], "snapshot:dxr16");
     assert_eq!(stats["v6"]["engines"][0]["engine"], "snapshot:planb");
-    let all = said(&["build", &csv, "-o", &fib, "--engine", "all"]);
+    let all = execute(&["build", &csv, "-o", &fib, "--engine", "all"]);
     assert_eq!(all.code, 2);
     assert!(all.err.contains("one engine for each family"), "{}", all.err);
     done(&["build", &csv, "-o", &fib, "--engine", "radix"]);
@@ -141,7 +141,7 @@ fn the_next_engine_follows_one_that_refuses() {
     assert_eq!(engine["name"], "dxr18");
     let reason = engine["reason"].as_str().expect("the reason");
     assert!(reason.starts_with("dxr18: requested; engine sail-l8: "), "{reason}");
-    let refused = said(&["build", table, "-o", &files.path("none.fib"), "--engine", "sail-l8"]);
+    let refused = execute(&["build", table, "-o", &files.path("none.fib"), "--engine", "sail-l8"]);
     assert_eq!(refused.code, 2);
     let parts = ["IPv4: engine sail-l8: ", "auto takes an engine that can hold the table"];
     assert!(parts.iter().all(|part| refused.err.contains(part)), "{}", refused.err);
@@ -173,7 +173,7 @@ fn generated_tables_are_tables() {
     assert_eq!(json(&["stats", "-t", &tsv, "--json"])["v6"]["prefixes"], 2000);
     let same = done(&["gen", "table", "gen:v6:2024:2000:7", "--synthetic-hops", "near:8"]).out;
     assert_eq!(same, lines);
-    let bad = said(&["gen", "table", "v4:2024:99999999:1"]);
+    let bad = execute(&["gen", "table", "v4:2024:99999999:1"]);
     assert_eq!(bad.code, 2);
     assert!(bad.err.contains("10000000"), "{}", bad.err);
 }
@@ -224,7 +224,7 @@ fn manuals_and_completions() {
         let script = done(&["completions", shell]).out;
         assert!(script.contains("lookup") && script.contains("aggregate"), "{shell}");
     }
-    assert_eq!(said(&["completions", "tcsh"]).code, 2);
+    assert_eq!(execute(&["completions", "tcsh"]).code, 2);
 }
 
 /// Fractions and booleans are what they are in JSON, and written as they were in text.
@@ -249,7 +249,7 @@ fn fractions_and_booleans() {
         );
         let annotate =
             ["annotate", "-q", "-t", table, "--column", "a", "--default", "lat=0.5,on=true"];
-        let rows = said_to(
+        let rows = execute_with(
             &[&annotate[..], &["--format", "jsonl"]].concat(),
             "{\"a\":\"10.0.0.1\"}\n{\"a\":\"9.9.9.9\"}\n",
         )
@@ -259,22 +259,23 @@ fn fractions_and_booleans() {
             "{\"a\":\"10.0.0.1\",\"a_lat\":47.25,\"a_on\":true,\"a_version\":\"1.10\"}\n\
              {\"a\":\"9.9.9.9\",\"a_lat\":0.5,\"a_on\":true,\"a_version\":null}\n"
         );
-        let rows = said_to(&[&annotate[..], &["--format", "csv"]].concat(), "a\n10.0.0.1\n").out;
+        let rows =
+            execute_with(&[&annotate[..], &["--format", "csv"]].concat(), "a\n10.0.0.1\n").out;
         assert_eq!(rows, "a,a_lat,a_on,a_version\n10.0.0.1,47.25,true,1.10\n");
-        let wrong = said_to(&["annotate", "-t", table, "--default", "lat=x"], "10.0.0.1\n");
+        let wrong = execute_with(&["annotate", "-t", table, "--default", "lat=x"], "10.0.0.1\n");
         assert!(wrong.code == 2 && wrong.err.contains("holds numbers"), "{}", wrong.err);
     }
     // What is told is checked, with its place.
-    let told = said(&["build", &csv, "-o", &fib, "--kind", "on=float", "--strict"]);
-    assert_eq!(told.code, 2);
+    let built = execute(&["build", &csv, "-o", &fib, "--kind", "on=float", "--strict"]);
+    assert_eq!(built.code, 2);
     assert!(
-        told.err.contains("column on is not a number: \"true\"") && told.err.contains("record 2"),
+        built.err.contains("column on is not a number: \"true\"") && built.err.contains("record 2"),
         "{}",
-        told.err
+        built.err
     );
-    let told = json(&["build", &csv, "-o", &fib, "--kind", "version=float,lat=str", "--json"]);
+    let built = json(&["build", &csv, "-o", &fib, "--kind", "version=float,lat=str", "--json"]);
     assert_eq!(
-        (&told["columns"][0]["kind"], &told["columns"][2]["kind"]),
+        (&built["columns"][0]["kind"], &built["columns"][2]["kind"]),
         (&"str".into(), &"float".into())
     );
 }

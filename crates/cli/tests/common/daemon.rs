@@ -32,8 +32,8 @@ impl Daemon {
         let (send, log) = mpsc::channel();
         thread::spawn(move || {
             for line in err.lines().map_while(Result::ok) {
-                let said = serde_json::from_str(&line).unwrap_or(Value::String(line));
-                if send.send(said).is_err() {
+                let result = serde_json::from_str(&line).unwrap_or(Value::String(line));
+                if send.send(result).is_err() {
                     break;
                 }
             }
@@ -51,10 +51,11 @@ impl Daemon {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let said = self.log.recv_timeout(left).unwrap_or_else(|e| panic!("no {begin:?}: {e}"));
-            let text = said["message"].as_str().unwrap_or_else(|| panic!("no JSON: {said}"));
+            let result =
+                self.log.recv_timeout(left).unwrap_or_else(|e| panic!("no {begin:?}: {e}"));
+            let text = result["message"].as_str().unwrap_or_else(|| panic!("no JSON: {result}"));
             if let Some(rest) = text.strip_prefix(begin) {
-                let level = said["level"].as_str().expect("lines have a level");
+                let level = result["level"].as_str().expect("lines have a level");
                 return (level.to_owned(), rest.to_owned());
             }
         }

@@ -20,7 +20,7 @@ pub fn fibula(args: &[&str]) -> Command {
     command
 }
 
-/// What a command said and how it ended.
+/// The output and the exit code of a command.
 pub struct CommandOutput {
     pub code: i32,
     pub out: String,
@@ -28,25 +28,25 @@ pub struct CommandOutput {
 }
 
 /// Runs the command to its end.
-pub fn said(args: &[&str]) -> CommandOutput {
-    said_to(args, "")
+pub fn execute(args: &[&str]) -> CommandOutput {
+    execute_with(args, "")
 }
 
 /// Runs the command with this standard input.
-pub fn said_to(args: &[&str], input: impl Into<Vec<u8>>) -> CommandOutput {
+pub fn execute_with(args: &[&str], input: impl Into<Vec<u8>>) -> CommandOutput {
     let output = fibula(args).write_stdin(input).output().expect("the command starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
     let code = output.status.code().expect("no signal ends it");
-    let said = CommandOutput { code, out: text(output.stdout), err: text(output.stderr) };
-    assert!(!said.err.contains("panicked"), "{}", said.err);
-    said
+    let result = CommandOutput { code, out: text(output.stdout), err: text(output.stderr) };
+    assert!(!result.err.contains("panicked"), "{}", result.err);
+    result
 }
 
-/// As [`said`], and it must have gone well.
+/// As [`execute`], and it must succeed.
 pub fn done(args: &[&str]) -> CommandOutput {
-    let said = said(args);
-    assert_eq!(said.code, 0, "{args:?}: {}{}", said.out, said.err);
-    said
+    let result = execute(args);
+    assert_eq!(result.code, 0, "{args:?}: {}{}", result.out, result.err);
+    result
 }
 
 /// The standard output of a command that must go well, as JSON.

@@ -265,22 +265,22 @@ fn rules_are_read_again() {
     let first = wait(1, "any -> drop", 0.0);
     files.with("rules.txt", "any -> drop\nany -> dorp\n");
     router.0.signal("HUP");
-    let (level, said) = router.0.hear_at("the rules are unchanged: ");
+    let (level, result) = router.0.hear_at("the rules are unchanged: ");
     assert_eq!(level.to_lowercase(), "warn");
-    assert!(said.contains("line 2, column 8: "), "{said}");
+    assert!(result.contains("line 2, column 8: "), "{result}");
     let second = wait(1, "any -> drop", first);
 
     // An editor that writes the file anew has it empty for a moment.
     files.with("rules.txt", "");
     router.0.signal("HUP");
-    let (_, said) = router.0.hear_at("the rules are unchanged: ");
-    assert!(said.contains("it has no rules"), "{said}");
+    let (_, result) = router.0.hear_at("the rules are unchanged: ");
+    assert!(result.contains("it has no rules"), "{result}");
     let second = wait(1, "any -> drop", second);
 
     files.with("rules.txt", "any -> vrf fpm/7\n");
     router.0.signal("HUP");
-    let (_, said) = router.0.hear_at("the rules are unchanged: ");
-    assert!(said.contains("line 1: --table is the only table"), "{said}");
+    let (_, result) = router.0.hear_at("the rules are unchanged: ");
+    assert!(result.contains("line 1: --table is the only table"), "{result}");
     let second = wait(1, "any -> drop", second);
 
     files.with("rules.txt", "# More.\ndst 0.0.0.0/1 -> drop\nany -> drop\n");

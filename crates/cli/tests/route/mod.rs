@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::common::{Files, done, said};
+use crate::common::{Files, done, execute};
 use frames::{SENDER, capture, captured, forwarded, frame, ip, router};
 
 const TABLE: &str = "\
@@ -76,7 +76,7 @@ fn captures_are_forwarded_as_lookup_answers() {
         // By what `fibula lookup` says of each destination.
         let mut lookup = vec!["lookup", "--table", &table, "--json"];
         lookup.extend(destinations);
-        let found = said(&lookup).out;
+        let found = execute(&lookup).out;
         let (mut wanted, mut dropped) = ([vec![], vec![]], BTreeMap::<&str, u64>::new());
         for (found, frame) in found.lines().zip(&frames) {
             let found: Value = serde_json::from_str(found).expect("JSON");
@@ -117,7 +117,7 @@ fn a_capture_that_is_cut_off_is_an_error() {
     let ports = ports(&files);
     let mut args = vec!["route", "--table", &table, "--next-hops", &hops, "--json"];
     ports.iter().for_each(|port| args.extend(["--port", port]));
-    let cut = said(&args);
+    let cut = execute(&args);
     let what = "in.pcap: record 3 at byte ";
     assert!(cut.code == 2 && cut.err.contains("the file ends within a record"), "{}", cut.err);
     assert!(cut.err.contains(what) && !cut.err.contains("is tried again"), "{}", cut.err);
@@ -163,12 +163,12 @@ fn rules_drop_packets() {
         ("10.0.0.0/8 dorp\n", "it was read as prefixes, by its first line"),
     ] {
         files.with("rules.txt", text);
-        let said = said(&args);
-        assert_eq!(said.code, 2, "{}", said.err);
-        assert!(said.err.contains(what), "{}", said.err);
+        let result = execute(&args);
+        assert_eq!(result.code, 2, "{}", result.err);
+        assert!(result.err.contains(what), "{}", result.err);
     }
     let fast = ["route", "--fpm", "--port", "xdp:lo", "--rules", &rules, "--check"];
-    assert!(said(&fast).err.contains("does not know rules"));
+    assert!(execute(&fast).err.contains("does not know rules"));
 }
 
 /// A port that writes a capture does not overwrite what the router reads, however the file is called.
@@ -187,9 +187,9 @@ fn a_capture_takes_the_place_of_no_input() {
         let out = format!("pcap::{link}");
         let tables = ["--table", &table, "--next-hops", &hops, "--rules", &rules];
         let ports = ["--port", &port, "--port", &out, "--port", "memory"];
-        let said = said(&[&["route"][..], &tables, &ports].concat());
-        assert_eq!(said.code, 2, "{name}: {}{}", said.out, said.err);
-        assert!(said.err.contains("input and output"), "{name}: {}", said.err);
+        let result = execute(&[&["route"][..], &tables, &ports].concat());
+        assert_eq!(result.code, 2, "{name}: {}{}", result.out, result.err);
+        assert!(result.err.contains("input and output"), "{name}: {}", result.err);
         assert_eq!(std::fs::read(files.path(name)).unwrap(), before, "{name}");
     }
 }
@@ -206,7 +206,7 @@ fn an_older_capture_is_replaced_by_a_run() {
         let mut args = vec!["route", "--table", &table, "--next-hops", hops];
         let ports = ports(&files);
         ports.iter().for_each(|port| args.extend(["--port", port]));
-        said(&args)
+        execute(&args)
     };
     assert_eq!(run(&files.path("none")).code, 2);
     assert!(outputs.iter().all(|output| std::fs::read(output).unwrap() == old));
@@ -331,9 +331,9 @@ fn what_is_wrong_with_flags_and_files_is_named() {
             "cores: there is no core 9999 for this process: it may use ",
         ),
     ] {
-        let said = said(&[&["route"][..], args].concat());
-        assert_eq!(said.code, 2, "{args:?}: {}{}", said.out, said.err);
-        assert!(said.err.contains(what), "{args:?}: {}", said.err);
+        let result = execute(&[&["route"][..], args].concat());
+        assert_eq!(result.code, 2, "{args:?}: {}{}", result.out, result.err);
+        assert!(result.err.contains(what), "{args:?}: {}", result.err);
     }
     let checked = done(&[&["route", "--check", "--kernel", "--http"][..], &memory].concat());
     let expected = "kernel: the kernel's forwarding tables, into table kernel\nport 0: memory\nanswers on 127.0.0.1:8080\n";
