@@ -144,8 +144,9 @@ pub struct AnnotateOptions {
     pub text: TextForm,
     /// For columnar files: the type of added prefixes.
     pub prefix: PrefixForm,
-    /// For Parquet, and for rows with [`Annotator::annotate_on_threads`](crate::Annotator::annotate_on_threads):
-    /// number of threads that read, look up and render. The output does not depend on it.
+    /// For Parquet, Arrow files, and rows with
+    /// [`Annotator::annotate_on_threads`](crate::Annotator::annotate_on_threads): number of threads that read, look up
+    /// and render. The output does not depend on it.
     pub threads: usize,
 }
 
