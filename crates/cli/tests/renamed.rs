@@ -45,7 +45,8 @@ fn inputs(files: &Files) -> Vec<String> {
     paths
 }
 
-/// Runs a command again and again while a program replaces its input by other files. Each output is that of one of them.
+/// Runs a command again and again while a program replaces its input by other files. Each output is that of one of
+/// them.
 fn outputs_are_of_one_input(files: &Files, inputs: &[String], run: impl Fn(&str) -> Vec<u8>) {
     let input = files.path("input");
     let expected: Vec<Vec<u8>> = inputs.iter().map(|input| run(input)).collect();

@@ -251,6 +251,35 @@ fn rows_of_where_do_i_lead_somewhere() {
     assert!(paths > 70, "{paths} paths");
 }
 
+/// Lines of comments keep to 120 columns. Tables and links cannot be wrapped, and code and drawings stay as they are.
+#[test]
+fn comments_keep_to_120_columns() {
+    let root = crates_dir().join("..");
+    let mut files = Vec::new();
+    for folder in ["crates", "bindings/c", "bindings/python/src", "fuzz/src", "fuzz/fuzz_targets"] {
+        sources(&root.join(folder), &mut files);
+    }
+    let (mut lines, mut long) = (0, Vec::new());
+    for file in files {
+        let mut is_code = false;
+        for (at, line) in read(&file).lines().enumerate() {
+            let Some(comment) = line.trim_start().strip_prefix("//") else {
+                is_code = false;
+                continue;
+            };
+            let text = comment.trim_start_matches(['/', '!']).trim_start();
+            is_code ^= text.starts_with("```");
+            let is_whole = is_code || text.starts_with('|') || text.contains("://");
+            if line.chars().count() > 120 && !is_whole {
+                long.push(format!("{}:{}", file.display(), at + 1));
+            }
+            lines += 1;
+        }
+    }
+    assert!(lines > 10_000, "{lines} lines");
+    assert!(long.is_empty(), "wrap these at 120 columns: {long:#?}");
+}
+
 /// What cargo can run of a package: programs, examples and tests by name.
 fn targets(dir: &Path) -> [Vec<String>; 3] {
     let manifest = read(&dir.join("Cargo.toml"));

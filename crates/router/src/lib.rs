@@ -8,8 +8,8 @@
 //!
 //! Packets are stored in the slots of a [`Pool`], one area of memory. A [`Packet`] owns a slot and is passed from
 //! stage to stage. A [`port`] delivers and accepts bursts of packets. An [`Egress`] table has the meaning of the lookup
-//! engines' hops: interfaces, MAC addresses, shares of equal-cost paths. A [`Forwarder`] processes a burst according to RFC 1812 and
-//! RFC 8200.
+//! engines' hops: interfaces, MAC addresses, shares of equal-cost paths. A [`Forwarder`] processes a burst according to
+//! RFC 1812 and RFC 8200.
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod control;

@@ -50,8 +50,8 @@ pub struct SharedClassifier {
 }
 
 struct Inner {
-    /// Held for reading from a packet's search to the end of what is learned from it: a megaflow that goes into the cache is
-    /// one of these rules.
+    /// Held for reading from a packet's search to the end of what is learned from it: a megaflow that goes into the
+    /// cache is one of these rules.
     state: RwLock<State>,
     /// Taken behind `state`, never before it.
     cached: Mutex<Cached>,

@@ -81,7 +81,8 @@ impl TableSources {
 }
 
 /// Opens the table of these sources. A single snapshot is used in place, with its stored engines;
-/// [`Settings::loading`] applies to it. Other sources are read, merged and compiled. A table without routes is accepted.
+/// [`Settings::loading`] applies to it. Other sources are read, merged and compiled. A table without routes is
+/// accepted.
 ///
 /// [`TableSources::fib`] takes names, and returns the reports that this function passes to `watch`.
 ///

@@ -8,8 +8,9 @@
 //! **Patch or build.** A published engine never changes, so a patch needs another one. This is the engine before
 //! the current one, once its last reader has released it. It lacks the last batch and
 //! the present one, and gets both. Or a copy of the current engine is patched, which lacks only the present batch:
-//! that is cheaper for batches of some hundred changes and more, and the only possible patch while readers still have the
-//! engine before. After such a batch the copy for the next one is made at once, while the log collects changes. A build compiles the whole table. The compiler measures the cost of all three and takes the cheapest. See ADR 0007.
+//! that is cheaper for batches of some hundred changes and more, and the only possible patch while readers still have
+//! the engine before. After such a batch the copy for the next one is made at once, while the log collects changes. A
+//! build compiles the whole table. The compiler measures the cost of all three and takes the cheapest. See ADR 0007.
 //!
 //! **Which engine.** As the table changes, another engine may suit it better ([`choice`](crate::choice)):
 //! then the next generation is built by that one.
@@ -160,9 +161,9 @@ const IDLE: Duration = Duration::from_secs(1);
 /// So few patched prefixes are no reason for a build.
 const MANY: usize = 4096;
 
-/// A table that is loaded slowly is built again and again. From the build of this number on it rests for eight times as long as a
-/// build takes, and longer after each of the next builds, up to four times that. The processor's time is what the feed lacks then,
-/// and the daemon behind it.
+/// A table that is loaded slowly is built again and again. From the build of this number on it rests for eight times as
+/// long as a build takes, and longer after each of the next builds, up to four times that. The processor's time is what
+/// the feed lacks then, and the daemon behind it.
 const REST_FROM: u32 = 5;
 const REST: u32 = 8;
 const RESTS: u32 = 4;
@@ -213,7 +214,8 @@ impl<A: Addr> Compiler<A> {
         // Otherwise a rest would make batches larger, for which builds are better than patches, and so on.
         let is_loading = self.tables.routes.len() > routes + changes.len() / 2;
         let mut rest = Duration::ZERO;
-        // Nothing changes any more. What many patches have made of the tables is larger and slower than what a build makes.
+        // Nothing changes any more. What many patches have made of the tables is larger and slower than what a build
+        // makes.
         let most = MANY.max(self.tables.routes.len() / 8);
         let anew = due == Due::Idle && changes.is_empty() && self.patched > most;
         if self.heal || anew || !self.unpublished.is_empty() {
@@ -231,8 +233,8 @@ impl<A: Addr> Compiler<A> {
         true
     }
 
-    /// Copies the current engine, if a batch of as many changes would be patched into a copy. So the copy, and with it the removal of
-    /// garbage, takes place while the log collects that batch.
+    /// Copies the current engine, if a batch of as many changes would be patched into a copy. So the copy, and with it
+    /// the removal of garbage, takes place while the log collects that batch.
     fn prepare(&mut self, changes: usize) {
         let is_needed = changes > 0 && self.prepared.is_none() && !self.heal && !self.rechosen;
         if !is_needed || self.retired.in_use() > 1 {
@@ -298,7 +300,8 @@ impl<A: Addr> Compiler<A> {
         self.rechosen |= self.tables.choice.review(&self.tables.routes, changes.len());
     }
 
-    /// Makes and publishes a generation of what the tables are now, by a build if `anew`; says how long the making took.
+    /// Makes and publishes a generation of what the tables are now, by a build if `anew`; says how long the making
+    /// took.
     fn make(&mut self, sequence: u64, anew: bool) -> Duration {
         let started = Instant::now();
         let made = match (!anew).then(|| self.patched()).flatten() {

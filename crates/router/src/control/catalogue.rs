@@ -9,8 +9,8 @@
 //!
 //! A worker that has a token may use its number in every table whose version is at least [`Token::since`]. While
 //! any worker holds the token, the number means the same next hops in all later tables. Afterwards the number may be
-//! given to other next hops, with a token whose `since` is later. So a worker never uses a table in which its number means
-//! other next hops.
+//! given to other next hops, with a token whose `since` is later. So a worker never uses a table in which its number
+//! means other next hops.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! The pointer that is swapped: `arc-swap`, and for the model check, which cannot see into that, a lock.
 //!
-//! `rib/src/publisher/cell.rs` is nearly the same and cannot be this one: the `cfg(test)` that chooses is that of the crate
-//! whose unit tests run, and `rib` is compiled without it while those of `router` do.
+//! `rib/src/publisher/cell.rs` is nearly the same and cannot be this one: the `cfg(test)` that chooses is that of the
+//! crate whose unit tests run, and `rib` is compiled without it while those of `router` do.
 
 use super::sync::Arc;
 

@@ -13,10 +13,10 @@
 //! of a [`Live`](fibula_rib::Live) table themselves ([`LiveViews`]).
 //!
 //! # Neighbours
-//! The kernel does ARP and neighbour discovery; the control requests it, as if the kernel had a packet to send (NTF_USE), and
-//! gets the result by notification. Stale entries are requested again at once, since the kernel does not see that packets
-//! use them. A stale neighbour is used meanwhile; a failed one is not. This needs CAP_NET_ADMIN; without it
-//! neighbours have to be found by other means, and the refusals are counted.
+//! The kernel does ARP and neighbour discovery; the control requests it, as if the kernel had a packet to send
+//! (NTF_USE), and gets the result by notification. Stale entries are requested again at once, since the kernel does not
+//! see that packets use them. A stale neighbour is used meanwhile; a failed one is not. This needs CAP_NET_ADMIN;
+//! without it neighbours have to be found by other means, and the refusals are counted.
 //!
 //! # Invariants
 //! - The group of a hop is that of the worker's pinned generation, and paths are used only if they know it: see

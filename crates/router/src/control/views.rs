@@ -1,12 +1,12 @@
 //! The view of a worker: its own pinned generations, the groups of their hops, and the newest paths.
 //!
-//! A hop is the number of an attribute set of its generation and may be that of another set in the next, so the groups of
-//! a view are those of the generation that it pins. A new generation is adopted together with its groups, once the
+//! A hop is the number of an attribute set of its generation and may be that of another set in the next, so the groups
+//! of a view are those of the generation that it pins. A new generation is adopted together with its groups, once the
 //! published paths have all of them; until then the worker continues with its old generation, and so never has a hop
-//! without a meaning. This takes as long as the control thread needs to make paths, if next hops are new, and no
-//! time otherwise. An idle worker with old tables would block new ones, so the
-//! pipeline renews its view every few milliseconds, even without bursts. Of a new generation only those chunks of its attribute table are read that differ from
-//! those of the previous one.
+//! without a meaning. This takes as long as the control thread needs to make paths, if next hops are new, and no time
+//! otherwise. An idle worker with old tables would block new ones, so the pipeline renews its view every few
+//! milliseconds, even without bursts. Of a new generation only those chunks of its attribute table are read that differ
+//! from those of the previous one.
 
 use std::sync::Arc as Shared;
 

@@ -9,10 +9,11 @@
 //! ```
 //!
 //! - Receiving halves of queues are distributed among the receiving threads, transmitting halves among the transmitting
-//!   ones; each half has one owner. Between two threads is a bounded ring without locks, in which packets keep their order.
-//!   Packets that do not fit are dropped and counted: no thread waits for another one.
-//! - The packets of a flow keep their order. A queue belongs to one receiving thread, and its packets are passed to one lookup thread by
-//!   their queue, or by their addresses: see [`Spread`]. The packets of a lookup thread for a port are passed to one transmitting half.
+//!   ones; each half has one owner. Between two threads is a bounded ring without locks, in which packets keep their
+//!   order. Packets that do not fit are dropped and counted: no thread waits for another one.
+//! - The packets of a flow keep their order. A queue belongs to one receiving thread, and its packets are passed to one
+//!   lookup thread by their queue, or by their addresses: see [`Spread`]. The packets of a lookup thread for a port are
+//!   passed to one transmitting half.
 //! - A thread without work spins shortly and then waits for its ports and the threads before it. An idle
 //!   pipeline uses almost no CPU time.
 //! - When the pipeline is stopped, or all ports have ended, the received packets are processed first: rings
@@ -102,8 +103,8 @@ pub use guided::Guided;
 pub use hold::HoldOptions;
 pub use stage::{Routing, Stage, Views};
 
-/// Hears which neighbours packets wait for, as often as they come and then ten times a second while they wait. The answer is
-/// another egress table: see [`Stage::is_changed`].
+/// Hears which neighbours packets wait for, as often as they come and then ten times a second while they wait. The
+/// answer is another egress table: see [`Stage::is_changed`].
 pub type Resolve<'r> = dyn Fn(Waiting) + Sync + 'r;
 
 /// The threads of a pipeline.
@@ -142,7 +143,8 @@ pub enum Spread {
 pub struct PipelineOptions {
     /// The threads.
     pub shape: ThreadLayout,
-    /// Maximum size of a burst of a port: 1 to 256 packets. Bursts of several ports are looked up together, up to 128 packets.
+    /// Maximum size of a burst of a port: 1 to 256 packets. Bursts of several ports are looked up together, up to 128
+    /// packets.
     pub burst: usize,
     /// Capacity of each ring between two threads, in packets.
     pub ring: usize,
@@ -286,8 +288,8 @@ impl<'p> Pipeline<'p> {
     /// A pipeline over these ports, all opened on this pool.
     ///
     /// # Errors
-    /// [`PipelineError::Options`] if numbers are out of range, there is no port, a port has no queue, or a list of cores is shorter than the
-    /// list of threads, or has cores that are not there ([`check_cores`]).
+    /// [`PipelineError::Options`] if numbers are out of range, there is no port, a port has no queue, or a list of
+    /// cores is shorter than the list of threads, or has cores that are not there ([`check_cores`]).
     pub fn new(
         pool: &'p Pool,
         ports: Vec<Attached<'p>>,
@@ -317,8 +319,8 @@ impl<'p> Pipeline<'p> {
     /// Runs until it is stopped or all ports have ended, and returns the counters. Its threads report events.
     ///
     /// # Errors
-    /// [`PipelineError::Options`] if there are not as many stages as [`Pipeline::lookups`], [`PipelineError::System`] if
-    /// a thread cannot be started, [`PipelineError::Panicked`] if one panicked.
+    /// [`PipelineError::Options`] if there are not as many stages as [`Pipeline::lookups`], [`PipelineError::System`]
+    /// if a thread cannot be started, [`PipelineError::Panicked`] if one panicked.
     pub fn run<'r>(
         self,
         stages: Vec<Box<dyn Stage + 'r>>,

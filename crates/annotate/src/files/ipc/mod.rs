@@ -24,8 +24,8 @@ pub(crate) type Give<'a> =
 pub(crate) type Counted<W> = Result<(<W as ColumnWork>::Batches, KeyColumns), AnnotateError>;
 
 impl ColumnAnnotator {
-    /// Annotates an Arrow IPC file (also called Feather). Several threads take batches in turn; memory is bounded by two
-    /// batches for each thread.
+    /// Annotates an Arrow IPC file (also called Feather). Several threads take batches in turn; memory is bounded by
+    /// two batches for each thread.
     ///
     /// # Errors
     /// If the file is damaged, writing fails, or the options do not fit its columns.
