@@ -33,7 +33,7 @@ impl Job {
         let written = if format == Pcap { Csv } else { format };
         let ending = if format == List { "txt" } else { written.name() };
         Err(Failure::new(format_args!(
-            "{}: its name ending does not match {written}, the format of the results of {}",
+            "{}: its name ending is of another format than {written}, the format of the results of {}",
             self.output.display(),
             self.input.display()
         ))
