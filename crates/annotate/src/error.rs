@@ -94,7 +94,7 @@ pub enum AnnotateError {
     Row {
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong, with the text.
+        /// The fault, with the text.
         what: String,
     },
     /// Inputs of this format have no rows with the fields of flows.

@@ -159,7 +159,7 @@ fn as_of(args: &Args) -> Result<Outcome, Failure> {
     report.print(out)
 }
 
-/// What both kinds of file report at the end.
+/// The report at the end, for both kinds of file.
 struct BuildReport<'a> {
     args: &'a Args,
     stages: Vec<(String, Duration)>,

@@ -15,7 +15,7 @@ pub const AUTO: &str = "auto";
 
 /// A table compiled by an engine.
 pub struct Built<A: Addr> {
-    /// The engine's name as it was asked for.
+    /// The engine's name as it was requested.
     pub label: String,
     /// The form that runs.
     pub isa: Isa,
@@ -23,22 +23,22 @@ pub struct Built<A: Addr> {
     pub engine: BoxedEngine<A>,
     /// How long compiling took.
     pub time: Duration,
-    /// What the chooser took, and why.
+    /// The choice, and its reason.
     pub reason: Option<String>,
     /// The name under which a snapshot stores it.
     pub name: &'static str,
 }
 
-/// An engine that was asked for.
+/// A requested engine.
 pub struct Choice<A: Addr> {
-    /// Its name as it was asked for.
+    /// Its name as it was requested.
     pub label: String,
     /// Its entry; `None` leaves the choice to the chooser.
     entry: Option<&'static Entry<A>>,
 }
 
 impl<A: Addr> Choice<A> {
-    /// The instruction sets among `isas` for which the engine has forms of its own.
+    /// The instruction sets among `isas` for which the engine has its own forms.
     pub fn forms(&self, isas: &[Isa]) -> Vec<Isa> {
         let Some(entry) = self.entry else { return isas.to_vec() };
         let mut forms: Vec<Isa> = isas.iter().map(|&isa| Chosen::form(entry, isa)).collect();

@@ -84,7 +84,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Writes to the standard output are the only I/O that is passed on without saying what it was.
+/// Errors of the standard output are the only I/O errors without a name.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::io("writing the output", &error)

@@ -101,7 +101,7 @@ impl Drop for Bar {
     }
 }
 
-/// A remark on standard error: what was chosen, skipped, damaged.
+/// A remark on standard error about a choice, a skipped part or damage.
 pub fn note(text: impl std::fmt::Display) {
     eprint_line(text);
 }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::source::Source;
 
-/// Refuses an output that is also one of the tables: what is read would be lost.
+/// Refuses an output that is also one of the tables, because the table would be lost.
 pub fn refuse_tables(sources: &[(String, Source)], output: &Path) -> Result<(), Failure> {
     sources.iter().try_for_each(|(_, source)| match source {
         Source::Snapshot(path) | Source::Feed(path) => refuse(path, output),

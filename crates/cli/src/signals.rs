@@ -1,4 +1,4 @@
-//! Signals: what ends a command early, and what a server or a router is notified of.
+//! Signals that end a command early, and notify a server or a router.
 
 #[cfg(unix)]
 use fibula_daemon::{DaemonHandle, Notice};
@@ -28,7 +28,7 @@ pub fn clean_up() {
     });
 }
 
-/// A bit for each signal that is ignored; none where the system does not tell.
+/// A bit for each signal that is ignored; none if the system does not report it.
 #[cfg(unix)]
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

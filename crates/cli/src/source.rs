@@ -227,7 +227,7 @@ fn parse_header(text: &str) -> Result<HeaderLine, String> {
     parse_yes_no(text).map(|yes| if yes { HeaderLine::Present } else { HeaderLine::Absent })
 }
 
-/// The kind of a column's values, and the type that its texts stand for.
+/// The kind of a column's values, and the type of its texts.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnType(ColumnKind, Option<ScalarType>);
 

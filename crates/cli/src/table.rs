@@ -51,7 +51,7 @@ pub fn no_dates() -> Failure {
         .hint("fibula build --as-of writes one")
 }
 
-/// Shows the progress of a file, then its damage; at the end what was replaced.
+/// Shows the progress of a file, then its damage; at the end the replaced routes.
 struct Aloud<'a> {
     bar: Option<Bar>,
     read: &'a ReadArgs,

@@ -164,14 +164,14 @@ fn candidates<'a, A: Addr + Pod>(
     routes: &Routes<A>,
     snapshot: Option<&'a Arc<Snapshot>>,
 ) -> Result<Vec<Candidate<'a, A>>, Failure> {
-    // FIBULA_ISA narrows the choice to what it forces.
+    // FIBULA_ISA limits the choice to the forced instruction set.
     let all = if Isa::forced()?.is_some() { vec![Isa::detect()] } else { Isa::available() };
     let isas = isas(&args.isa, all);
     let mut candidates = Vec::new();
     let mut add = |engine: String, isa, lookup| {
         candidates.push(Candidate { engine, isa, lookup });
     };
-    // Of a snapshot as a whole, what is stored with it.
+    // The engines that are stored with a snapshot.
     let asked = if args.snapshot.is_some() { Vec::new() } else { engines::choose(&args.engines)? };
     for choice in asked {
         for isa in choice.forms(&isas) {

@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         match done {
             Ok(()) if left == 0 => break,
             Ok(()) => note("the server ended the connection; trying again"),
-            // What it refuses it will refuse again; who was never there is a wrong address.
+            // A refused request would be refused again, and a server that never answered has a wrong address.
             Err(error @ ClientError::Refused { .. }) => return Err(error.into()),
             Err(error) if !was_there => return Err(error.into()),
             Err(error) => note(format_args!("{error}; trying again")),

@@ -13,7 +13,7 @@ use fibula_classify::text::protocol;
 use fibula_classify::{FiveTuple, Flow};
 use fibula_simd::parse_v4;
 
-/// Reads the cell of a row, or says what is wrong with it.
+/// Reads the cell of a row, or returns its fault.
 type Read<'a, T> = Box<dyn Fn(usize) -> Result<T, String> + 'a>;
 
 /// Makes a reader of a column that is not a dictionary.
@@ -40,7 +40,7 @@ impl<'a> FlowColumns<'a> {
         }
     }
 
-    /// The flow of a row; otherwise the number of the column that is wrong, and what is wrong with it.
+    /// The flow of a row; otherwise the number of the wrong column, and its fault.
     pub(crate) fn flow(&self, row: usize) -> Result<Flow, (usize, String)> {
         let of_column = |at| move |what| (at, what);
         let ports = match &self.ports {

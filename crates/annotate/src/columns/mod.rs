@@ -65,7 +65,7 @@ pub struct Annotated {
 /// | `FixedSizeBinary(4)`, `FixedSizeBinary(16)` | network byte order |
 /// | `Binary`, `LargeBinary`, `BinaryView` | network byte order, 4 or 16 bytes, row by row |
 /// | `Dictionary` of any of these | every value is looked up once |
-/// | `List`, `LargeList` of any of these | every item; what is added are lists of the same lengths |
+/// | `List`, `LargeList` of any of these | every item; the added columns are lists of the same lengths |
 ///
 /// IPv4-mapped IPv6 addresses are looked up as IPv4 addresses. Added integers are `UInt32`, or `UInt64` if a value in
 /// the table needs it.

@@ -1,4 +1,4 @@
-//! What is done with the rows of a columnar file: the columns with keys, and the columns that are added.
+//! The work on the rows of a columnar file: the columns with keys, and the columns that are added.
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};

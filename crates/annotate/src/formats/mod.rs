@@ -59,7 +59,7 @@ pub(crate) fn flow_decoder(
     })
 }
 
-/// Decodes input into rows: what does not depend on the kind of keys.
+/// Decodes input into rows; the part that does not depend on the kind of keys.
 pub(crate) trait LogDecoder: Send {
     /// The names of the address columns, in the order of the cells; known once a row was decoded.
     fn names(&self) -> &[String];

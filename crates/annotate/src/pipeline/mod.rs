@@ -17,8 +17,7 @@
 //!
 //! - **Invariant** Each cell of a block is in exactly one of the three lists of [`Cells`](keys::Cells), and so has one
 //!   answer.
-//! - **Invariant** A number without a row stands for one reason, and every table indexed by numbers has an entry for
-//!   it.
+//! - **Invariant** A number without a row means one reason, and every table indexed by numbers has an entry for it.
 
 pub(crate) mod answers;
 pub(crate) mod counts;

@@ -80,7 +80,7 @@ impl Annotator {
         }
         let additions = Addition::all(table.columns(), options)?;
         Clock::new(&*table, options)?;
-        // Each input gets a decoder of its own. This one only checks the options.
+        // Each input gets its own decoder. This one only checks the options.
         decoder(format, options, &additions)?;
         let (options, parting) = (options.clone(), Parting::default());
         Ok(Self { table, format, options, additions, parting })

@@ -1,4 +1,4 @@
-//! What is done with the rows of an input: one kind of keys, and the stages behind them.
+//! The work on the rows of an input: one kind of keys, and the stages behind them.
 
 use super::Parting;
 use crate::block::Block;

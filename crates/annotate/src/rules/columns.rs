@@ -28,7 +28,7 @@ pub struct RuleColumnAnnotator {
     values: Vec<RuleValues>,
 }
 
-/// What is written of a columnar input.
+/// The output for a columnar input.
 pub enum RuleOutput<W> {
     /// Nothing: rows are only counted.
     Counts,
@@ -178,7 +178,7 @@ impl ColumnWork for RuleColumnAnnotator {
     }
 }
 
-/// Finds the rules of batches. Each thread has a classifier of its own.
+/// Finds the rules of batches. Each thread has its own classifier.
 pub(crate) struct RuleBatches {
     pub(super) lookup: FlowLookup,
     /// The flows of the last batch, before the first row without one.

@@ -14,7 +14,7 @@ use crate::pipeline::keys::KeySink;
 /// the input has no columns of ports.
 #[derive(Debug, Default)]
 pub(crate) struct FlowKeys {
-    /// For each row its flow, or what is wrong with it.
+    /// For each row its flow or its fault.
     pub(crate) flows: Vec<Result<Flow, String>>,
     /// The lengths of packets in bytes; rows have none.
     pub(crate) lengths: Vec<u32>,

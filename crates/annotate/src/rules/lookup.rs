@@ -46,7 +46,7 @@ impl RuleTotals {
     }
 }
 
-/// A classifier, which each thread has of its own, with the results of the last flows.
+/// A thread's own classifier, with the results of the last flows.
 pub(crate) struct FlowLookup {
     classifier: Classifier,
     batch: Batch,

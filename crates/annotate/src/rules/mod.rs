@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   formats::Decode      bytes -> a block: rows, and the cells of the five columns
-//!     keys               cells -> the flow of each row, or what is wrong with it; packets -> their flows
+//!     keys               cells -> the flow of each row, or its fault; packets -> their flows
 //!     lookup             flows -> rules, by a classifier for each thread; counts
 //!     stages, text       the bytes of the rows
 //! ```

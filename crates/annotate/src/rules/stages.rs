@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::formats::Style;
 use crate::rows::work::Stage;
 
-/// The stages behind the decoder of flows. Each thread has a classifier of its own.
+/// The stages behind the decoder of flows. Each thread has its own classifier.
 pub(crate) struct RuleStages {
     lookup: FlowLookup,
     style: Style,

@@ -47,7 +47,7 @@ pub(crate) fn write_flow(number: u64, flow: &Flow, out: &mut Vec<u8>) {
 /// The text of rules, as it is added to rows. It is rendered when a rule is hit first.
 pub(crate) struct RuleText {
     style: Style,
-    /// The text of each rule; the last one is of rows without a rule.
+    /// The text of each rule; the last one is for rows without a rule.
     texts: Vec<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! What is checked and timed.
+//! The engines that are checked and timed.
 
 use fibula_core::{Addr, Hop, Lookup};
 
@@ -103,7 +103,7 @@ impl Bench<'_> {
 /// Keys of the dependent chain: enough to visit the whole table, few enough for slow engines.
 const CHAIN: usize = 1 << 20;
 
-/// What was measured for an engine, a number for each run.
+/// The measurements of an engine, a number for each run.
 pub struct Figures<'e, A: Addr> {
     pub built: &'e Built<A>,
     pub mlps: Vec<f64>,

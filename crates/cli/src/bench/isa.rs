@@ -21,8 +21,7 @@ pub fn parse_isa(text: &str) -> Result<IsaChoice, String> {
     }
 }
 
-/// The instruction sets that were asked for and that this machine has; `otherwise` if none was asked
-/// for.
+/// The requested instruction sets that this machine has; `otherwise` if none was requested for.
 pub fn isas(choices: &[IsaChoice], otherwise: Vec<Isa>) -> Vec<Isa> {
     if choices.is_empty() {
         return otherwise;

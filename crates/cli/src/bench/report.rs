@@ -35,7 +35,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row for what was measured.
+    /// The row of a measurement.
     pub fn new<A: Addr>(
         table: &str,
         routes: &Routes<A>,
@@ -76,7 +76,7 @@ impl Row {
     }
 }
 
-/// Says which machine this is, in how many runs is measured, and with how many keys each.
+/// Prints the machine, the number of runs, and the number of keys of each.
 pub fn machine(runs: u32, keys: Option<u32>) -> Result<(), Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut out = output::stdout();
@@ -136,15 +136,15 @@ pub fn group(rows: &[Row]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The processor and its cores, as the system knows them.
+/// The processor and its cores, according to the system.
 pub fn cpu_model() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     format!("{}, {cores} {}", cpu(&info), if cores == 1 { "core" } else { "cores" })
 }
 
-/// The first processor of `/proc/cpuinfo`. Names are given to be sold, and a machine in a cloud may have
-/// one for several generations: family, model and stepping say which it is.
+/// The first processor of `/proc/cpuinfo`. Names are given to be sold, and a machine in a cloud may have one for
+/// several generations: family, model and stepping identify it.
 fn cpu(info: &str) -> String {
     let field = |name: &str| {
         let of = |line: &str| {

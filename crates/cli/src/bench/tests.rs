@@ -31,7 +31,7 @@ fn random<A: Addr>(routes: &Routes<A>, threads: usize, kind: Traffic) -> Vec<Vec
     TrafficInput::Pattern(kind).keys(routes, KEYS, threads, 1, none).unwrap()
 }
 
-/// Measures engines that were compiled somewhere else. What came out: rows, and how the command ends.
+/// Measures engines that were compiled elsewhere. Returns the rows, and how the command ends.
 fn measured<A: Addr>(args: &str, routes: &Routes<A>, built: &[Built<A>]) -> (Vec<Value>, Outcome) {
     let args = format!("bench --json --runs 2 --keys {KEYS} {args}");
     let command = Args::augment_args(Command::new("bench"));
@@ -53,7 +53,7 @@ fn measured<A: Addr>(args: &str, routes: &Routes<A>, built: &[Built<A>]) -> (Vec
 fn refuses<A: Addr>(routes: &Routes<A>) {
     let about = random(routes, 1, Traffic::Rnd)[0][KEYS - 1];
     let new = |lie| Liar::new(routes, lie, about);
-    // One key is answered wrongly, the last one: each is asked for singly and in a batch, and that is all.
+    // One key is answered wrongly, the last one: each is looked up once singly and once in a batch.
     for (lie, batch) in
         [(Lie::Singly, 64), (Lie::InBatches, 64), (Lie::InBatches, 1), (Lie::Singly, 512)]
     {
@@ -93,7 +93,7 @@ fn a_wrong_engine_is_not_timed() {
     refuses(&tables::dense::<u128>(2, 400));
 }
 
-/// A wrong answer in any thread's keys, asked singly and one after the other.
+/// A wrong answer in any thread's keys, looked up singly and one after the other.
 #[test]
 fn every_thread_is_checked() {
     let routes = tables::dense::<u32>(3, 400);

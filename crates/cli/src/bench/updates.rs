@@ -1,4 +1,4 @@
-//! Engines that follow changes of the routes: what a changed prefix costs.
+//! Engines that follow changes of the routes: the cost of a changed prefix.
 //!
 //! All engines follow the same changes, burst by burst and one after the other. The clock runs while
 //! an engine brings its tables up to date, not while the routes change. Afterwards every engine is
@@ -22,7 +22,7 @@ use fibula_testkit::measure::{median, rounded};
 /// Changes of a run, at least; a run has no fewer than [`BURSTS`] bursts either.
 const CHANGES: usize = 2048;
 const BURSTS: usize = 8;
-/// Random addresses that are compared with the oracle beside those of the changed prefixes.
+/// Number of random addresses that are compared with the oracle in addition to those of the changed prefixes.
 const RANDOM: usize = 100_000;
 
 /// A measurement. The names and the order of the fields are relied on by scripts.
@@ -54,8 +54,8 @@ struct Follower<A: Addr> {
 }
 
 impl<A: Addr> Follower<A> {
-    /// Brings the engine up to date; the seconds that its patch took. A patch that asks for a build
-    /// counts, the build does not: it has its own column.
+    /// Updates the engine. Returns the seconds that its patch took. A patch that requires a build counts, the build
+    /// does not: it has its own column.
     fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<f64, Failure> {
         let started = Instant::now();
         let patched = self.built.engine.follow(routes, changed)?;
@@ -220,7 +220,7 @@ mod tests {
     use fibula_testkit::liar::{BYTES, Liar, Lie};
     use fibula_testkit::tables;
 
-    /// A patched engine that answers as before is left out, and those beside it are measured.
+    /// A patched engine that answers as before is left out, and the others are measured.
     #[test]
     fn an_engine_that_is_wrong_once_patched_is_left_out() {
         let routes = tables::dense::<u32>(4, 3000);
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(engines, ["Honest", "Rebuilt"]);
         let [honest, rebuilt] = &rows[..] else { panic!("two rows") };
         assert_eq!((honest.rebuilds, honest.bytes), (0, BYTES));
-        // Each patch asks for a build, and what is built asks again.
+        // Each patch requires a build, and so do those of the new engine.
         assert_eq!(rebuilt.rebuilds, runs as usize * BURSTS);
         assert_ne!(rebuilt.bytes, BYTES, "it is another engine by now");
         for row in &rows {

@@ -20,7 +20,7 @@ use crate::same;
 /// The counts of a file.
 pub type Classified = (Summary, RuleTotals);
 
-/// A file with packets, and what is written of it.
+/// A file with packets, and its output.
 pub struct PacketFile<'a> {
     pub path: &'a Path,
     /// The file of the results.

@@ -1,4 +1,4 @@
-//! What commands print with: aligned columns, bars, readable numbers.
+//! Output of commands: aligned columns, bars, readable numbers.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What is played, as the command line names it: sources of `fibula-feeds`, told to whoever listens. Two
-//! listeners hear the same: the live table, and afterwards the plain one that checks it.
+//! The played sources of the command line, from `fibula-feeds`. Two listeners get the same updates: the live table and,
+//! afterwards, the plain one that checks it.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::table;
 
 /// A table that updates are played into.
 pub trait Played: Listener {
-    /// The prefixes with routes, sorted: what generated updates are about.
+    /// The prefixes with routes, sorted, for generated updates.
     fn prefixes(&self) -> Vec<AnyPrefix>;
 }
 
@@ -60,9 +60,9 @@ impl Updates {
 /// Plays tables and updates to a listener.
 pub struct Player<'a> {
     read: &'a ReadArgs,
-    /// What is followed of the files, and what is not.
+    /// The parts of the files to follow.
     pub instances: Instances,
-    /// Says what is damaged, at the first hearing.
+    /// Whether to report damage: only in the first pass.
     pub aloud: bool,
     /// Records that were damaged and skipped.
     pub damaged: u64,

@@ -173,7 +173,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 /// Where the updates begin.
 struct Start {
     rib: Rib,
-    /// What the RIB had taken in when the tables were read.
+    /// The number of updates in the RIB when the tables were read.
     tables: u64,
     /// The feed of the checkpoint.
     feed: Option<FeedMark>,
@@ -398,7 +398,7 @@ fn check<A: Addr>(
     mut seen: Seen<A>,
     report: &mut ReplayReport,
 ) -> Result<(), Failure> {
-    // What the table says at the end, at every boundary, is a sample like any other.
+    // The table's answers at the end, at every boundary, are a sample like any other.
     let probes = live.with_rib(|rib| boundaries::<A>(rib));
     let last = live.current::<A>(0).expect("followed");
     seen.samples.extend(probes.chunks(1 << 16).map(|keys| reader::sample(&last, keys)));

@@ -8,7 +8,7 @@ use core_affinity::CoreId;
 use fibula_core::{Addr, FamilyType, Hop, Prefix};
 use fibula_rib::{AttributeSet, Generation, Reader};
 
-/// What is being measured.
+/// The phase of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
@@ -50,11 +50,11 @@ pub struct Sample<A> {
     pub answers: Vec<(A, Option<AttributeSet>)>,
 }
 
-/// What a reader saw.
+/// The result of a reader.
 pub struct Seen<A> {
     /// Lookups and the time for them, by phase.
     pub phases: [(u64, Duration); 4],
-    /// The share of its core that the reader had, by phase; 0 where the system does not tell.
+    /// The share of its core that the reader had, by phase; 0 if the system does not report it.
     pub core: [f64; 4],
     pub samples: Vec<Sample<A>>,
     /// Batches of which a sample was taken, with those that were left out since there were too many.
@@ -69,7 +69,7 @@ impl<A> Seen<A> {
     }
 }
 
-/// Addresses at which something changed lately: the reader asks for them too.
+/// Addresses with recent changes, which the reader looks up, too.
 pub struct Hints<A> {
     latest: Mutex<Vec<A>>,
 }
@@ -108,14 +108,14 @@ impl<A: Addr> Hints<A> {
     }
 }
 
-/// Keys of a batch: what one pin is for.
+/// Number of keys of a batch, for each of which the reader pins a generation.
 pub const BATCH: usize = 256;
 /// Batches between looks at the clock.
 const TURN: usize = 32;
 /// Samples that are kept: 8 MB and more of memory.
 const SAMPLES: usize = 2000;
 
-/// Reads until the phase is [`Phase::Over`]; keys are asked for round and round.
+/// Reads until the phase is [`Phase::Over`], and repeats the keys.
 pub fn read<A: Addr>(
     mut reader: Reader<A>,
     keys: &[A],
@@ -152,7 +152,7 @@ pub fn read<A: Addr>(
         total.0 += (BATCH * TURN) as u64;
         total.1 += started.elapsed();
         phases.measured.store(phase, Ordering::Release);
-        // Outside the measured time: each new generation is asked where things changed, and elsewhere.
+        // Outside the measured time: addresses with and without changes are looked up in each new generation.
         let table = reader.pin();
         if table.number() != last {
             last = table.number();
@@ -169,7 +169,7 @@ pub fn read<A: Addr>(
     }
 }
 
-/// What the generation answers, in the attributes' own terms.
+/// The answers of the generation, as attributes.
 pub fn sample<A: Addr>(table: &Generation<A>, keys: &[A]) -> Sample<A> {
     let mut hops = vec![Hop::NONE; keys.len()];
     table.lookup_batch(keys, &mut hops);
@@ -177,7 +177,7 @@ pub fn sample<A: Addr>(table: &Generation<A>, keys: &[A]) -> Sample<A> {
     Sample { sequence: table.sequence(), answers: keys.iter().zip(&hops).map(answer).collect() }
 }
 
-/// How long this thread has run, where the system tells: other processes may want its core as well.
+/// The running time of this thread, if the system reports it, because other processes may use its core.
 fn on_cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns = stat.split_whitespace().next().and_then(|ns| ns.parse().ok());

@@ -1,4 +1,4 @@
-//! What a replay found out.
+//! The results of a replay.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,7 +21,7 @@ pub struct ReplayReport {
     pub updates: u64,
     pub seconds: f64,
     pub updates_per_second: f64,
-    /// Changes of best routes: what has to become visible.
+    /// Changes of best routes, which have to become visible.
     pub changes: u64,
     pub visible_p50_ms: f64,
     pub visible_p99_ms: f64,
@@ -37,7 +37,7 @@ pub struct ReplayReport {
     pub rebuilds: u64,
     pub patches: u64,
     pub failures: u64,
-    /// What making a generation took, on average.
+    /// The average time of making a generation.
     pub making_ms: f64,
     pub engine_v4: &'static str,
     pub engine_v6: &'static str,
@@ -46,7 +46,7 @@ pub struct ReplayReport {
     pub mlps_after: f64,
     /// `mlps_during` by the mean of the other two.
     pub reader_ratio: f64,
-    /// The share of its core that the reader had during the updates: what other processes left it.
+    /// The share of its core that the reader had during the updates, beside other processes.
     pub reader_core_during: f64,
     pub rib: RibStats,
     pub damaged: u64,
@@ -60,7 +60,7 @@ pub struct ReplayReport {
     pub memory_bytes: u64,
 }
 
-/// What the RIB holds.
+/// The contents of the RIB.
 #[derive(Clone, Copy, Default, Serialize)]
 pub struct RibStats {
     pub routes: usize,
@@ -105,7 +105,7 @@ pub fn rounded(number: f64) -> f64 {
 }
 
 impl ReplayReport {
-    /// Adds what happened to one family's table.
+    /// Adds the events of one family's table.
     pub fn add(&mut self, counters: &Counters) {
         self.changes += counters.changes.get();
         self.generations += counters.generations.get();
@@ -195,7 +195,7 @@ impl ReplayReport {
     }
 }
 
-/// The most memory that this process has held, where the system says so; else 0.
+/// The peak memory of this process; 0 if the system does not report it.
 pub fn memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -64,7 +64,7 @@ fn table(args: &Args, config: &RouteConfig) -> Result<Option<Fib>, Failure> {
     table::open(&sources, &args.read, &options).map(Some)
 }
 
-/// `--check`: reads every file but the tables, and lists what would run.
+/// `--check`: reads every file but the tables, and lists the planned parts.
 fn check(config: &RouteConfig) -> Result<Outcome, Failure> {
     Route::check(config)?;
     let mut out = stdout();

@@ -1,4 +1,4 @@
-//! What an operator reads: one line an event, on standard error.
+//! The log for operators: one line for each event, on standard error.
 
 use std::io::IsTerminal;
 

@@ -1,7 +1,7 @@
 //! Numbers the sets of next hops: a number means the same set for every worker and in every published table.
 //!
 //! ```text
-//!   worker: next hops ──► Catalogue ──► Token: number of the group, and since when tables know it
+//!   worker: next hops ──► Catalogue ──► Token: number of the group, and the first version of tables with it
 //!                            │ new ones wake the control thread
 //!                            ▼
 //!   control: groups by number, up to a version ──► Paths, published with that version ──► worker
@@ -23,14 +23,14 @@ use crate::egress::GroupId;
 #[derive(Debug)]
 pub(super) struct Token {
     pub(super) group: GroupId,
-    /// The first version of tables that knows it.
+    /// The first version of tables with this number.
     pub(super) since: u64,
 }
 
 /// The group of everything that has no next hop.
 pub(super) const NOWHERE: GroupId = 0;
 
-/// Tokens that nobody uses are looked for when there are so many more than at the last time.
+/// Unused tokens are removed when there are so many more tokens than at the last time.
 const SLACK: usize = 1024;
 
 pub(super) struct Catalogue {
@@ -41,11 +41,11 @@ pub(super) struct Catalogue {
 
 struct Inner {
     tokens: HashMap<Arc<NextHops>, Arc<Token>>,
-    /// What each number means; `None` for those that are free.
+    /// The next hops of each number; `None` for free ones.
     groups: Vec<Option<Arc<NextHops>>>,
     free: Vec<GroupId>,
     version: u64,
-    /// How many tokens there may be before the unused ones are looked for.
+    /// Number of tokens at which the unused ones are removed.
     limit: usize,
     slack: usize,
 }
@@ -94,7 +94,7 @@ impl Catalogue {
         tokens
     }
 
-    /// What there is to be compiled. Numbers that nobody uses are free from here on.
+    /// The groups to compile. Unused numbers are free from now on.
     pub(super) fn known(&self) -> Known {
         let mut inner = lock(&self.inner);
         if inner.tokens.len() > inner.limit {

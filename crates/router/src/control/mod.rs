@@ -22,7 +22,7 @@
 //! - The group of a hop is that of the worker's pinned generation, and paths are used only if they know it: see
 //!   `catalogue.rs`. `model.rs` tries schedules of this.
 //! - Published paths never change. Workers only move on to later ones.
-//! - What waits is bounded: questions, and how often the same one is asked.
+//! - Requests are bounded: their number, and the rate of the same one.
 
 mod catalogue;
 mod cell;

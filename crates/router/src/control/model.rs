@@ -1,5 +1,5 @@
-//! What workers and the control thread do to each other, tried in many schedules by shuttle. A failure prints its
-//! schedule, which `shuttle::replay` runs again.
+//! Interactions of workers and the control thread, tried in many schedules by shuttle. A failure prints its schedule,
+//! which `shuttle::replay` runs again.
 //!
 //! `FIBULA_MODEL_SCHEDULES` is the number of schedules.
 
@@ -46,7 +46,7 @@ fn links() -> Links {
     links
 }
 
-/// What a worker has adopted: what each of its hops should mean, and the tokens.
+/// The generation that a worker has adopted: the expected meaning of each hop, and the tokens.
 struct Adopted {
     meanings: Vec<u8>,
     tokens: Vec<Option<Arc<Token>>>,
@@ -66,7 +66,7 @@ impl Adopted {
         self.tokens.iter().flatten().map(|token| token.since).max().unwrap_or(0)
     }
 
-    /// Every number means in these paths what it should.
+    /// Checks that every number has its meaning in these paths.
     fn check(&self, paths: &Paths) {
         for (&meaning, token) in self.meanings.iter().zip(&self.tokens) {
             let description = paths.description();

@@ -196,7 +196,7 @@ fn open(room: usize, overruns: &Shared<AtomicU64>) -> io::Result<KernelSocket> {
     KernelSocket::hearing(&GROUPS, room, Shared::clone(overruns))
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Run {
     meeting: Arc<Meeting>,
     asker: Arc<Asker>,
@@ -293,7 +293,7 @@ impl Run {
         while (&self.calls).read(&mut calls).is_ok_and(|len| len > 0) {}
     }
 
-    /// Reads everything that the kernel has to say.
+    /// Reads all messages of the kernel.
     fn hear(&mut self, now: Duration) {
         if self.socket.is_none() && self.state.open_at.is_some_and(|at| now >= at) {
             self.reopen(now);
@@ -307,7 +307,7 @@ impl Run {
                     let (links, out) = (&mut self.links, &mut self.out);
                     let came = self.watch.datagram(now, &self.buffer[..len], links, out);
                     self.came(now, came);
-                    // A dump goes on when the next part is asked for.
+                    // A dump continues when the next part is requested.
                     self.send();
                 }
                 Ok(Got::Lost) => return self.lost(now, "notifications were lost"),
@@ -343,7 +343,7 @@ impl Run {
         self.reopen(now);
     }
 
-    /// Opens a new socket, which has no old dump in it, and asks for everything.
+    /// Opens a new socket, which has no old dump in it, and requests everything.
     fn reopen(&mut self, now: Duration) {
         self.out.clear();
         self.socket = open(self.room, &self.overruns).ok();
@@ -351,7 +351,7 @@ impl Run {
         self.state.open_at = self.socket.is_none().then(|| now + Duration::from_secs(1));
     }
 
-    /// Asks for the neighbours that are wanted, as far as they may be asked for.
+    /// Requests the wanted neighbours, as far as the rate allows.
     fn ask(&mut self, now: Duration) {
         for (port, address) in self.asker.wanted.take() {
             let Some(&interface) = self.interfaces.get(usize::from(port)) else { continue };
@@ -368,7 +368,7 @@ impl Run {
         if let Some(socket) = &mut self.socket
             && !self.out.is_empty()
         {
-            // What is lost is asked again: dumps after their deadline, neighbours when they are wanted again.
+            // Lost requests are repeated: dumps after their deadline, neighbours when they are wanted again.
             let _ = socket.write(&self.out);
         }
         self.out.clear();

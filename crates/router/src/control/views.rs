@@ -24,7 +24,7 @@ use crate::pipeline::Views;
 #[cfg(target_os = "linux")]
 use crate::port::xdp::{Stamp, Stamped};
 
-/// What control and workers share.
+/// The state that control and workers share.
 pub(super) struct Meeting {
     pub(super) catalogue: Catalogue,
     pub(super) published: Published,
@@ -93,7 +93,7 @@ struct Chunk {
     tokens: Vec<Option<Arc<Token>>>,
 }
 
-/// A generation that is adopted as soon as the paths know what it needs.
+/// A generation that is adopted as soon as the paths have its groups.
 struct Next<A: Addr> {
     reader: Reader<A>,
     changed: Vec<(usize, Chunk)>,
@@ -187,7 +187,7 @@ fn changed<A: Addr>(
     changed
 }
 
-/// What a set says of where packets go: the next hops of a forwarding table, or BGP's one.
+/// The next hops of a set: those of a forwarding table, or BGP's one.
 fn next_hops(set: &AttributeSet) -> NextHops {
     set.next_hops().unwrap_or_else(|| {
         let gateway = set.bgp().and_then(|bgp| bgp.next_hop);

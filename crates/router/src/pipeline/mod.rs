@@ -103,8 +103,8 @@ pub use guided::Guided;
 pub use hold::HoldOptions;
 pub use stage::{Routing, Stage, Views};
 
-/// Hears which neighbours packets wait for, as often as they come and then ten times a second while they wait. The
-/// answer is another egress table: see [`Stage::is_changed`].
+/// Called with the neighbours that packets wait for: for each new packet, and then ten times a second while they wait.
+/// The answer is a new egress table: see [`Stage::is_changed`].
 pub type Resolve<'r> = dyn Fn(Waiting) + Sync + 'r;
 
 /// The threads of a pipeline.
@@ -172,13 +172,13 @@ impl Default for PipelineOptions {
     }
 }
 
-/// A port, and what takes its packets for this machine.
+/// A port, and the receiver of its packets for this machine.
 pub struct Attached<'p> {
     /// The port. Its place in the list is the router's number of it.
     pub port: Port<'p>,
-    /// The transmitting half gets packets for this machine, as they came in. What its receiving half gives is sent by
-    /// the port as it is: a TAP device, on which the machine's daemons are, or a way that leads to the kernel alone
-    /// ([`host`](crate::port::host)). Not asked for packets of a port that [is shared](Port::is_shared).
+    /// The transmitting half gets the packets for this machine unchanged. Packets from its receiving half are sent by
+    /// the port unchanged: a TAP device, on which the machine's daemons are, or a way that leads to the kernel alone
+    /// ([`host`](crate::port::host)). Not used for packets of a port that [is shared](Port::is_shared).
     pub host: Option<Queue<'p>>,
 }
 
@@ -196,7 +196,7 @@ pub struct Pipeline<'p> {
     shared: Arc<Shared>,
 }
 
-/// What the threads and their readers share.
+/// The state that the threads and their readers share.
 struct Shared {
     stop: AtomicBool,
     workers: Vec<WorkerInfo>,
@@ -211,7 +211,7 @@ struct WorkerInfo {
     counters: Arc<WorkerCounters>,
 }
 
-/// What a thread does.
+/// The role of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Role {
     receives: bool,
@@ -263,9 +263,9 @@ pub enum PipelineError {
     System(io::Error),
     /// A thread panicked: a bug. All threads were stopped. Slots that it had are lost to the pool.
     Panicked {
-        /// Which one.
+        /// The thread.
         worker: String,
-        /// What it said.
+        /// The message of the panic.
         message: String,
     },
 }
@@ -375,7 +375,7 @@ impl<'p> Pipeline<'p> {
     }
 }
 
-/// A thread that panics stops the others, which could wait for it for ever.
+/// Stops the other threads if a thread panics, because they could wait for it without end.
 struct StopIfPanicking<'a>(&'a Shared);
 
 impl Drop for StopIfPanicking<'_> {

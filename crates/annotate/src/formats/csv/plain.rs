@@ -22,7 +22,7 @@ use crate::formats::last_line_end;
 pub(super) struct Plain<'d> {
     data: &'d [u8],
     dialect: Dialect,
-    /// The offset of the current 64 bytes. The bits of the next three fields each stand for one of them.
+    /// The offset of the current 64 bytes. Each bit of the next three fields belongs to one of them.
     base: usize,
     delimiters: u64,
     lines: u64,

@@ -1,4 +1,4 @@
-//! What stands between objects that do not follow each other by lines: blanks, commas and brackets.
+//! The text between objects that are not separated by lines: blanks, commas and brackets.
 
 /// Checks commas and brackets: an array that lacks some of them is damaged, and one that is not closed was cut off.
 ///
@@ -20,8 +20,8 @@ enum Last {
 }
 
 impl Between {
-    /// The number of bytes at the front of `text` that stand in their places, and what is wrong with the byte behind
-    /// them if it is a comma or a bracket. Such a byte counts as read, too.
+    /// The number of valid bytes at the beginning of `text`, and the fault of the byte after them if it is a comma or a
+    /// bracket. Such a byte counts as read, too.
     pub(super) fn pass(&mut self, text: &[u8]) -> (usize, Option<&'static str>) {
         for (at, byte) in text.iter().enumerate() {
             let wrong = match byte {
@@ -75,7 +75,7 @@ impl Between {
 mod tests {
     use super::*;
 
-    /// The places of what is wrong, and whether an array is open at the end; `v` stands for a value.
+    /// The places of faults, and whether an array is open at the end; `v` means a value.
     fn wrong(text: &str) -> (Vec<usize>, bool) {
         let (mut between, mut places, mut at) = (Between::default(), Vec::new(), 0);
         while at < text.len() {

@@ -94,7 +94,7 @@ impl JsonLines {
         })
     }
 
-    /// A decoder of the fields of flows. The first object shows what they are called.
+    /// A decoder of the fields of flows. The first object shows their names.
     pub(crate) fn of_flows(options: &AnnotateOptions, choice: FlowChoice) -> Self {
         let mut decoder = Self {
             addresses: 0,

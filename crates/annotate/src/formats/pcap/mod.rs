@@ -73,7 +73,7 @@ enum State {
     Start,
     /// The flag is set until the first record, or the file's header, has been read.
     Within(Container, bool),
-    /// The capture is damaged in a way that hides what follows.
+    /// The capture is damaged such that the next record cannot be found.
     Lost,
 }
 

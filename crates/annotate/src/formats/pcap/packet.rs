@@ -19,7 +19,7 @@ pub(super) struct Flow {
 /// The outermost protocol that is neither a link nor IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Protocol {
-    /// The link type is not known, or the packet is too short to tell.
+    /// The link type is not known, or the packet is too short.
     #[default]
     Unknown,
     /// Not IP; the Ethernet type.
@@ -77,7 +77,7 @@ pub(super) fn flow(link: Option<LinkType>, data: &[u8], wire_len: usize) -> Flow
 fn without_addresses(frame: Frame<'_>) -> Flow {
     let cut = frame.fault().filter(|fault| fault.kind != FaultKind::Malformed);
     let header = cut.map(|fault| fault.header);
-    // After PPPoE, the PPP header gives the protocol, by numbers of its own.
+    // After PPPoE, the PPP header gives the protocol, by its own numbers.
     let ppp = frame.ppp_protocol().is_some() || header == Some(HeaderKind::Ppp);
     let protocol = match frame.ether_type() {
         Some(kind) if frame.network().is_none() && !ppp => Protocol::Ether(kind),

@@ -11,7 +11,7 @@ use crate::rules::{FlowKeys, write_flow};
 /// The columns of a packet's row.
 const HEADER: &[u8] = b"packet,src,dst,protocol,src_port,dst_port\n";
 
-/// Rows with the flows of packets as keys: all fields that a rule may ask for.
+/// Rows with the flows of packets as keys: all fields that a rule may need.
 pub(crate) struct FlowRows {
     names: Vec<String>,
     /// Whether rows are written.

@@ -140,7 +140,7 @@ fn caches() -> [u64; 3] {
             levels[level - 1] = size;
         }
     }
-    // What is twice the third level must still be a filter.
+    // Twice the third-level cache must still be a valid size of a filter.
     levels[2] = levels[2].min(u64::from(Parameters::MAX_BITS) / 32);
     levels
 }
@@ -192,7 +192,7 @@ fn measure_size<K: WordKey + TryFrom<u64>>(
     rows(args, filter.isa(), rate, variants, size_of::<K>() * 8)
 }
 
-/// The keys to ask for: members and others, mixed without a pattern.
+/// The keys to query: members and others, mixed without a pattern.
 fn queries<K>(args: &Args, members: u64, key: impl Fn(u64) -> K) -> Vec<K> {
     let queries = (0..u64::from(args.keys)).map(|i| {
         let dice = fmix64(i + 0x1234_5678);
@@ -233,13 +233,13 @@ fn leave_wrong_out<K: Word>(
     });
 }
 
-/// What passes, by payload.
+/// The keys that pass, by payload.
 fn expected<K: Word>(keys: &[K], payloads: &[K], passes: impl Fn(K) -> bool) -> Vec<(K, K)> {
     let all = payloads.iter().copied().zip(keys.iter().copied());
     all.filter(|(_, key)| passes(*key)).collect()
 }
 
-/// How long passes over the keys are repeated, to time one. Tests look at what passes.
+/// How long passes over the keys are repeated, to time one. Tests only check the keys that pass.
 const TIMED: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 8 });
 
 /// The time of one pass over the keys: the mean over [`TIMED`], after one that warms up.

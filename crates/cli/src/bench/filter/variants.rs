@@ -5,7 +5,7 @@ use fibula_filter::{BlockedFilter, Filter, Form, Plan, WordKey};
 /// Keys and payloads in, keys and payloads that pass out; how many these are.
 pub(super) type Probe<'a, K> = dyn Fn(&[K], &[K], &mut [K], &mut [K]) -> usize + 'a;
 
-/// A way to probe, with what it found and its times.
+/// A way to probe, with its results and times.
 pub(super) struct Variant<'a, K> {
     pub(super) name: &'static str,
     pub(super) ways: usize,
