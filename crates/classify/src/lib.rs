@@ -26,8 +26,9 @@ mod search;
 mod slow;
 mod steps;
 mod subtable;
-mod sync;
 pub mod text;
+
+fibula_publish::sync!();
 
 pub use batch::Batch;
 pub use cache::{Cache, MISS};

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::mem;
-use std::sync::PoisonError;
 
-use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Weak};
+use fibula_publish::{Numbered, Pinned, Published};
+
+use crate::sync::{Arc, Threads, Weak};
 use crate::{Batch, Cache, Match, Searcher};
 
 /// A cache that does not change any more.
@@ -13,19 +14,15 @@ struct Generation {
     cache: Cache,
 }
 
-/// What the writer and the readers share. Readers look at the number before each batch, and take the lock only
-/// when it is another than theirs.
-#[repr(align(64))]
-struct Shared {
-    number: AtomicU64,
-    newest: Mutex<Arc<Generation>>,
-}
-
-impl Shared {
-    fn newest(&self) -> Arc<Generation> {
-        Arc::clone(&self.newest.lock().unwrap_or_else(PoisonError::into_inner))
+impl Numbered for Generation {
+    #[inline]
+    fn number(&self) -> u64 {
+        self.number
     }
 }
+
+/// What the writer and the readers share.
+type Shared = Published<Generation, Threads>;
 
 #[derive(Clone, Copy, Debug)]
 enum Change {
@@ -83,9 +80,8 @@ pub struct Writer {
 impl Writer {
     /// Makes a writer whose first generation is this cache, with the number 1.
     pub fn new(cache: Cache) -> Self {
-        let first = Arc::new(Generation { number: 1, cache });
-        let given = vec![Arc::downgrade(&first)];
-        let shared = Shared { number: AtomicU64::new(1), newest: Mutex::new(first) };
+        let shared = Shared::new(Generation { number: 1, cache });
+        let given = vec![Arc::downgrade(&shared.load())];
         Self { shared: Arc::new(shared), spare: None, changes: Vec::new(), given, number: 1 }
     }
 
@@ -138,18 +134,13 @@ impl Writer {
                 apply(&mut cache, &behind);
                 cache
             }
-            _ => self.shared.newest().cache.clone(),
+            _ => self.shared.load().cache.clone(),
         };
         apply(&mut cache, &changes);
         self.number += 1;
-        let next = Arc::new(Generation { number: self.number, cache });
+        let old = self.shared.publish(Generation { number: self.number, cache });
         self.given.retain(|given| given.strong_count() > 0);
-        self.given.push(Arc::downgrade(&next));
-        let mut newest = self.shared.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = mem::replace(&mut *newest, next);
-        drop(newest);
-        // After the swap: a reader that sees the number finds at least this generation.
-        self.shared.number.store(self.number, Ordering::Release);
+        self.given.push(Arc::downgrade(&self.shared.load()));
         self.spare = Some((old, changes));
         self.number
     }
@@ -168,7 +159,7 @@ impl Writer {
 
     /// Number of megaflows in the newest generation.
     pub fn len(&self) -> usize {
-        self.shared.newest().cache.len()
+        self.shared.load().cache.len()
     }
 
     /// Whether the newest generation is empty.
@@ -179,44 +170,35 @@ impl Writer {
 
 impl fmt::Debug for Writer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Writer({}, {:?})", self.number, self.shared.newest().cache)
+        write!(f, "Writer({}, {:?})", self.number, self.shared.load().cache)
     }
 }
 
 /// Searches the published caches of a [`Writer`], in one thread.
 pub struct Reader {
-    shared: Arc<Shared>,
-    held: Option<Arc<Generation>>,
+    pinned: Pinned<Generation, Threads>,
     searcher: Searcher,
 }
 
 impl Reader {
     fn of(shared: &Arc<Shared>, searcher: Searcher) -> Self {
-        Self { shared: Arc::clone(shared), held: None, searcher }
+        Self { pinned: Pinned::new(shared), searcher }
     }
 
     /// Searches the newest generation; see [`Searcher::search`]. The generation stays pinned until the next search,
     /// so that the slow path can look the numbers up. It is never older than the generation of the last search.
     pub fn search(&mut self, batch: &Batch, numbers: &mut [u32]) {
-        let newest = self.shared.number.load(Ordering::Acquire);
-        if self.held.as_ref().is_none_or(|held| held.number < newest) {
-            // The old one goes first: between the two lines this reader keeps none.
-            self.held = None;
-            self.held = Some(self.shared.newest());
-        }
-        if let Some(generation) = &self.held {
-            self.searcher.search(&generation.cache, batch, numbers);
-        }
+        self.searcher.search(&self.pinned.pin().cache, batch, numbers);
     }
 
     /// The number of the last generation searched; 0 after a release.
     pub fn generation(&self) -> u64 {
-        self.held.as_ref().map_or(0, |held| held.number)
+        self.pinned.held().map_or(0, Generation::number)
     }
 
     /// Releases the generation. Idle readers should call this.
     pub fn release(&mut self) {
-        self.held = None;
+        self.pinned.release();
     }
 
     /// The counts of this reader.

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("simd", &[]),
+    ("publish", &[]),
     ("filter", &["simd"]),
     ("packet", &["core"]),
-    ("classify", &["core", "simd", "filter", "packet"]),
+    ("classify", &["core", "simd", "publish", "filter", "packet"]),
     ("dpdk", &[]),
     ("engines", &["core", "simd"]),
     ("baselines", &["core", "simd", "filter", "engines"]),
-    ("rib", &["core"]),
+    ("rib", &["core", "publish"]),
     ("ingest", &["core", "simd"]),
     ("fib", &["core", "engines", "rib"]),
     ("annotate", &["core", "simd", "fib", "packet", "classify"]),
@@ -22,7 +23,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rpki", &["core", "ingest", "rib"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
     ("server", &["core", "rib", "fib", "feeds", "annotate"]),
-    ("router", &["core", "simd", "packet", "classify", "dpdk", "rib", "fib", "ingest", "feeds"]),
+    (
+        "router",
+        &["core", "simd", "packet", "classify", "dpdk", "publish", "rib", "fib", "ingest", "feeds"],
+    ),
     (
         "daemon",
         &["core", "rib", "fib", "ingest", "classify", "feeds", "router", "server", "fibula"],
@@ -74,8 +78,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
-    "core", "packet", "classify", "fib", "ingest", "annotate", "export", "rpki", "server",
-    "daemon", "testkit", "papers", "fibula", "cli",
+    "core", "publish", "packet", "classify", "fib", "ingest", "annotate", "export", "rpki",
+    "server", "daemon", "testkit", "papers", "fibula", "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.

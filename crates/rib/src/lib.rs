@@ -72,9 +72,10 @@ mod replaced;
 pub mod rib;
 pub mod snapshot;
 mod status;
-mod sync;
 mod table;
 mod typed;
+
+fibula_publish::sync!();
 
 pub use array::AlignedBytes;
 pub use atomic_file::{AtomicFile, remove_unfinished};

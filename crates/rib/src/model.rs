@@ -246,7 +246,7 @@ fn a_batch_is_of_one_generation() {
                         engine
                     }
                     None if number != BUILT => {
-                        let current = publisher.current();
+                        let current = publisher.load();
                         assert_eq!(current.number() + 1, number);
                         let mut engine = current.engine.boxed_copy().expect("it makes copies");
                         drop(current);

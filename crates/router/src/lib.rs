@@ -21,6 +21,8 @@ pub mod pipeline;
 pub mod pool;
 pub mod port;
 
+fibula_publish::sync!();
+
 pub use egress::{Egress, Paths};
 pub use forward::{ForwardOptions, Forwarder, Outcome, View};
 pub use pipeline::{Pipeline, PipelineOptions};

@@ -7,7 +7,7 @@ use super::batch::{Missed, Tally};
 use super::cached::{Cached, Slots};
 use super::{ClassifierCounts, ClassifierOptions, Megaflow};
 use crate::rules::Precedence;
-use crate::sync::{Arc, Mutex, MutexGuard, RwLock};
+use crate::sync::{Arc, Mutex, RwLock, lock};
 use crate::{Batch, Cache, MISS, NoNumber, Reader, Rule, RuleId, Rules, SlowPath};
 
 /// A classifier for several threads, whose rules may change while they classify.
@@ -64,11 +64,6 @@ struct Inner {
 struct State {
     rules: Rules,
     slow: SlowPath,
-}
-
-/// What a thread that panicked left behind is whole: all that may panic comes before the first change.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SharedClassifier {

@@ -243,7 +243,7 @@ impl<A: Addr> Compiler<A> {
         let behind = self.retired.spare().map(|(_, behind)| behind.len());
         if self.tables.costs.way(changes, behind, true) == UpdateMethod::Copy {
             let started = Instant::now();
-            let current = self.shared.publisher.current();
+            let current = self.shared.publisher.load();
             self.prepared = self.tables.copy(&*current.engine);
             // An engine that makes no copies keeps its spare one, which is all that can be patched.
             if self.prepared.is_some() {
@@ -342,7 +342,7 @@ impl<A: Addr> Compiler<A> {
         if self.heal || self.rechosen {
             return None;
         }
-        let current = self.shared.publisher.current();
+        let current = self.shared.publisher.load();
         let name = current.name;
         let spare = self.retired.spare().filter(|(spare, _)| spare.name == name);
         let behind = spare.map(|(_, behind)| behind.len());
@@ -376,7 +376,7 @@ impl<A: Addr> Compiler<A> {
         match &made {
             Some((_, name)) => {
                 self.shared.counters.rebuilds.add(1);
-                if self.shared.publisher.current().name != *name {
+                if self.shared.publisher.load().name != *name {
                     (self.shared.events)(Event::Engine { now: name, refused });
                 }
             }
@@ -392,7 +392,7 @@ impl<A: Addr> Compiler<A> {
         if probes.is_empty() {
             return;
         }
-        let live = self.shared.publisher.current();
+        let live = self.shared.publisher.load();
         // An engine that panics is as wrong as one that lies.
         let wrong = catch_unwind(AssertUnwindSafe(|| differences(&live, probes)));
         let wrong =

@@ -297,7 +297,7 @@ impl Live {
     /// The newest generation of the VRF's table. Do not keep it for long: it counts as held by a reader, see
     /// [`Reader`].
     pub fn current<A: Addr>(&self, vrf: Vrf) -> Option<Arc<Generation<A>>> {
-        Some(self.pipeline::<A>(vrf)?.publisher.current())
+        Some(self.pipeline::<A>(vrf)?.publisher.load())
     }
 
     /// Waits until all earlier updates are visible to readers, or their compilation has failed.

@@ -1,32 +1,22 @@
-//! The publisher: passes generations from the compiler to the readers by swapping one pointer.
+//! Passes generations from the compiler to the readers: [`Published`] swaps one pointer, and a [`Reader`] takes it anew
+//! if the number differs, once a batch.
 //!
-//! ```text
-//!   compiler ── publish ──► cell: Arc<Generation>, number ──► Reader: its own Arc, taken anew if the
-//!                             │                                 number differs, once a batch
-//!                             └── the one before: patched into the next, or freed
-//! ```
-//!
-//! While nothing changes, reading costs one atomic load and one comparison for each batch; the cell itself is
-//! read once for each generation. Swap and load are lock-free (`arc-swap`).
-//!
-//! Invariants:
+//! Invariants, besides those of `fibula-publish`:
 //! - a published generation never changes; once no reader holds it, its last owner may reuse its engine;
-//! - a reader has one generation for as long as a pin lives, and never returns to an earlier one;
 //! - there are at most two generations and one that is being made ([`Retired`]).
 //!
 //! An idle reader should therefore [release](Reader::release) its generation: two idle readers on different
 //! generations block the compiler until one releases, looks up again or is dropped.
 
 mod attributes;
-mod cell;
 
 use fibula_core::{Addr, AnyEngine, BoxedEngine, Hop, Prefix};
+use fibula_publish::{Numbered, Pinned, Published};
 
 pub use attributes::{AttributeChunk, AttributeTable};
 
 use crate::AttributeSet;
-use crate::sync::{Arc, AtomicU64, Ordering};
-use cell::Cell;
+use crate::sync::{Arc, Threads};
 
 /// A published table: an engine, the attributes of its hops, and its number in the sequence of tables.
 pub struct Generation<A: Addr> {
@@ -74,32 +64,15 @@ impl<A: Addr> Generation<A> {
     }
 }
 
-/// The state that readers and the compiler share, in a cache line of its own, because readers load the number
-/// for every batch.
-#[repr(align(64))]
-pub(crate) struct Publisher<A: Addr> {
-    number: AtomicU64,
-    cell: Cell<Generation<A>>,
-}
-
-impl<A: Addr> Publisher<A> {
-    pub(crate) fn new(first: Generation<A>) -> Self {
-        Self { number: AtomicU64::new(first.number), cell: Cell::new(Arc::new(first)) }
-    }
-
-    /// Swaps; returns the generation before, which readers may still have.
-    pub(crate) fn publish(&self, next: Generation<A>) -> Arc<Generation<A>> {
-        let number = next.number;
-        let old = self.cell.swap(Arc::new(next));
-        // After the swap: who sees the number finds at least this generation.
-        self.number.store(number, Ordering::Release);
-        old
-    }
-
-    pub(crate) fn current(&self) -> Arc<Generation<A>> {
-        self.cell.load()
+impl<A: Addr> Numbered for Generation<A> {
+    #[inline]
+    fn number(&self) -> u64 {
+        self.number
     }
 }
+
+/// The state that readers and the compiler share.
+pub(crate) type Publisher<A> = Published<Generation<A>, Threads>;
 
 /// One thread's view of a changing table.
 ///
@@ -115,55 +88,35 @@ impl<A: Addr> Publisher<A> {
 /// reader.release(); // before a pause
 /// # }
 /// ```
-pub struct Reader<A: Addr> {
-    publisher: Arc<Publisher<A>>,
-    held: Option<Arc<Generation<A>>>,
-}
+#[derive(Clone)]
+pub struct Reader<A: Addr>(Pinned<Generation<A>, Threads>);
 
 impl<A: Addr> Reader<A> {
     pub(crate) fn new(publisher: &Arc<Publisher<A>>) -> Self {
-        Self { publisher: Arc::clone(publisher), held: None }
+        Self(Pinned::new(publisher))
     }
 
     /// The newest generation, for one batch.
     #[inline]
     pub fn pin(&mut self) -> &Generation<A> {
-        let newest = self.publisher.number.load(Ordering::Acquire);
-        if self.held.as_ref().is_none_or(|held| held.number != newest) {
-            self.renew();
-        }
-        self.held.as_deref().expect("a generation was just taken")
+        self.0.pin()
     }
 
     /// The last pinned generation, if it was not released. There may be newer ones.
     #[inline]
     pub fn held(&self) -> Option<&Generation<A>> {
-        self.held.as_deref()
+        self.0.held()
     }
 
     /// Whether [`Reader::pin`] would return the generation that is held.
     #[inline]
     pub fn is_newest(&self) -> bool {
-        let newest = self.publisher.number.load(Ordering::Acquire);
-        self.held.as_ref().is_some_and(|held| held.number == newest)
-    }
-
-    #[cold]
-    fn renew(&mut self) {
-        // The old one is dropped first: between the two lines this reader holds no generation.
-        self.held = None;
-        self.held = Some(self.publisher.cell.load());
+        self.0.is_newest()
     }
 
     /// Releases the generation. Idle readers should call this.
     pub fn release(&mut self) {
-        self.held = None;
-    }
-}
-
-impl<A: Addr> Clone for Reader<A> {
-    fn clone(&self) -> Self {
-        Self::new(&self.publisher)
+        self.0.release();
     }
 }
 

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 
 use fibula_core::NextHops;
 
-use super::sync::{Arc, Mutex, lock};
 use crate::egress::GroupId;
+use crate::sync::{Arc, Mutex, lock};
 
 /// The right to use a number.
 #[derive(Debug)]

@@ -25,7 +25,6 @@
 //! - Requests are bounded: their number, and the rate of the same one.
 
 mod catalogue;
-mod cell;
 mod compile;
 mod figures;
 mod links;
@@ -35,7 +34,6 @@ mod published;
 mod resolve;
 #[cfg(target_os = "linux")]
 mod run;
-mod sync;
 mod views;
 mod watch;
 mod weights;

@@ -15,7 +15,7 @@ use shuttle::thread;
 use super::catalogue::{Catalogue, Token};
 use super::compile::{PortLink, egress};
 use super::links::Links;
-use super::published::{Current, Published, Retired};
+use super::published::{self, Current, Retired};
 use crate::Paths;
 use crate::egress::{Group, Member};
 
@@ -88,7 +88,7 @@ fn a_number_means_the_same_to_all() {
     shuttle::check_random(
         || {
             let catalogue = Arc::new(Catalogue::with_slack(Box::new(|| {}), 0));
-            let published = Arc::new(Published::new());
+            let published = Arc::new(published::nothing());
             let working = Arc::new(AtomicUsize::new(2));
             let workers: Vec<_> = (0..2u8)
                 .map(|worker| {
@@ -121,11 +121,7 @@ fn a_number_means_the_same_to_all() {
                 let description = egress(&links, &ports, known.groups.iter().map(Option::as_deref));
                 let old = published.load();
                 let (number, knows) = (old.number + 1, known.version);
-                published.publish(Arc::new(Current {
-                    number,
-                    knows,
-                    paths: Paths::new(description),
-                }));
+                published.publish(Current { number, knows, paths: Paths::new(description) });
                 retired.put(old);
                 thread::yield_now();
             }

@@ -1,8 +1,9 @@
 //! From the control thread to the workers: the newest paths.
 
-use super::cell::Cell;
-use super::sync::{Arc, AtomicU64, Ordering};
+use fibula_publish::Numbered;
+
 use crate::Paths;
+use crate::sync::{Arc, Threads};
 
 /// Paths as workers see them.
 pub(super) struct Current {
@@ -13,37 +14,18 @@ pub(super) struct Current {
     pub(super) paths: Paths,
 }
 
-/// On a line of its own: workers look at the number all the time.
-#[repr(align(64))]
-pub(super) struct Published {
-    number: AtomicU64,
-    cell: Cell<Current>,
+impl Numbered for Current {
+    #[inline]
+    fn number(&self) -> u64 {
+        self.number
+    }
 }
 
-impl Published {
-    pub(super) fn new() -> Self {
-        let first = Current { number: 0, knows: 0, paths: Paths::default() };
-        Self { number: AtomicU64::new(0), cell: Cell::new(Arc::new(first)) }
-    }
+pub(super) type Published = fibula_publish::Published<Current, Threads>;
 
-    pub(super) fn publish(&self, next: Arc<Current>) {
-        let number = next.number;
-        self.cell.store(next);
-        // After the swap: who sees the number finds at least these paths.
-        self.number.store(number, Ordering::Release);
-    }
-
-    pub(super) fn load(&self) -> Arc<Current> {
-        self.cell.load()
-    }
-
-    /// Brings what a worker holds up to date: one load while nothing is new.
-    #[inline]
-    pub(super) fn renew(&self, held: &mut Arc<Current>) {
-        if self.number.load(Ordering::Acquire) != held.number {
-            *held = self.load();
-        }
-    }
+/// What is published before the first paths.
+pub(super) fn nothing() -> Published {
+    Published::new(Current { number: 0, knows: 0, paths: Paths::default() })
 }
 
 /// Paths that were replaced, until no worker has them: they are large, and whoever drops them last takes

@@ -21,13 +21,13 @@ use super::catalogue::{Catalogue, Known};
 use super::compile::{PortLink, egress};
 use super::figures::{ControlError, ControlEvent, ControlFigures, ControlOptions};
 use super::links::Links;
-use super::published::{Current, Published, Retired};
+use super::published::{self, Current, Retired};
 use super::resolve::{Questions, Resolve, Wanted};
-use super::sync::Arc;
 use super::views::{LiveViews, Meeting, StaticViews};
 use super::watch::{Came, Watch};
 use crate::Paths;
 use crate::egress::{Egress, Group};
+use crate::sync::Arc;
 
 /// The control thread of a router. It ends when this value is dropped.
 pub struct Control {
@@ -81,7 +81,7 @@ impl Control {
             Box::new(move || waker.wake())
         };
         let meeting =
-            Arc::new(Meeting { catalogue: Catalogue::new(wake), published: Published::new() });
+            Arc::new(Meeting { catalogue: Catalogue::new(wake), published: published::nothing() });
         let asker = Arc::new(Asker { wanted: Wanted::default(), waker });
         let figures = Arc::<Mutex<ControlFigures>>::default();
         let stop = Arc::new(AtomicBool::new(false));
@@ -384,10 +384,9 @@ impl Run {
         let Known { groups, version } = self.meeting.catalogue.known();
         let description = egress(&self.links, &self.ports, groups.iter().map(Option::as_deref));
         self.count(&groups, &description);
-        let old = self.meeting.published.load();
-        let number = old.number + 1;
+        let number = self.meeting.published.number() + 1;
         let paths = Paths::new(description);
-        self.meeting.published.publish(Arc::new(Current { number, knows: version, paths }));
+        let old = self.meeting.published.publish(Current { number, knows: version, paths });
         self.retired.put(old);
         let making = began.elapsed().saturating_sub(now);
         self.state.figures.published = number;

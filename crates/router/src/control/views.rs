@@ -16,13 +16,13 @@ use fibula_rib::{AttributeChunk, AttributeSet, Generation, Reader};
 
 use super::catalogue::{Catalogue, NOWHERE, Token};
 use super::published::{Current, Published};
-use super::sync::Arc;
 use crate::Paths;
 use crate::egress::GroupId;
 use crate::forward::{Side, View};
 use crate::pipeline::Views;
 #[cfg(target_os = "linux")]
 use crate::port::xdp::{Stamp, Stamped};
+use crate::sync::Arc;
 
 /// The state that control and workers share.
 pub(super) struct Meeting {

@@ -7,7 +7,7 @@
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::sync::{AtomicBool, Ordering, fence};
+use crate::sync::{AtomicBool, Ordering, fence};
 
 /// How a thread is woken that waits.
 pub(super) trait Signal {

@@ -75,7 +75,6 @@ mod ring;
 mod source;
 mod spread;
 mod stage;
-mod sync;
 mod worker;
 
 use std::any::Any;
