@@ -9,7 +9,7 @@ use fibula_daemon::DaemonError;
 use fibula_daemon::config::ConfigError;
 use fibula_feeds::FeedError;
 use fibula_ingest::ReadError;
-use fibula_rib::LiveError;
+use fibula_rib::{LiveError, TableError};
 
 /// How a command that did its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ macro_rules! from_errors {
 from_errors!(
     fibula_core::BuildError,
     fibula_fib::FibError,
-    fibula_rib::TableError,
+    TableError,
     fibula_rib::SnapshotError,
     fibula_simd::IsaError,
 );
@@ -160,7 +160,7 @@ impl From<FeedError> for Failure {
         }
         let failure = Self::new(&error);
         match error {
-            FeedError::OtherFeed { .. } => failure
+            FeedError::Table(TableError::OtherFeed { .. }) => failure
                 .hint("give the same updates (more may follow), or another file to --checkpoint"),
             FeedError::EmptyTable => failure.hint("name one with --table"),
             _ => failure,

@@ -14,12 +14,12 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use fibula_core::Update;
-use fibula_feeds::{FeedError, Listener, Protocol, Session, SessionOptions};
+use fibula_feeds::{FeedError, Protocol, Session, SessionOptions};
 use fibula_ingest::bgp::BgpOptions;
 use fibula_ingest::bmp::BmpDecoder;
 use fibula_ingest::fpm::FpmDecoder;
 use fibula_ingest::{Damage, Decoder, Driver, Sink};
-use fibula_rib::{Peer, Rib};
+use fibula_rib::Rib;
 use fibula_testkit::Rng;
 use stream::Stream;
 
@@ -35,37 +35,6 @@ impl Sink for Counts {
     }
     fn damage(&mut self, _: &Damage) -> ControlFlow<()> {
         ControlFlow::Break(())
-    }
-}
-
-/// A RIB without readers.
-#[derive(Default)]
-struct Table(Rib);
-
-impl Listener for Table {
-    fn peer(&mut self, peer: &Peer) -> u32 {
-        self.0.peer(peer.clone())
-    }
-    fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
-        self.0.value_places(columns)
-    }
-    fn vrf(&mut self, name: &str) -> u32 {
-        self.0.vrf(name)
-    }
-    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
-        Ok(self.0.apply(update, &mut ())?)
-    }
-    fn down(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.0.peer_down(peer, &mut ());
-        Ok(())
-    }
-    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.0.mark_stale(peer);
-        Ok(())
-    }
-    fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.0.sweep(peer, &mut ());
-        Ok(())
     }
 }
 
@@ -121,11 +90,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     rate("decoding alone", counts.0 as usize, began.elapsed());
 
-    let (name, mut table) = (protocol.clone(), Table::default());
+    let (name, mut table) = (protocol.clone(), Rib::default());
     let mut session = Session::new(move || decoder(&name), SessionOptions::default());
     session.connected(Duration::ZERO, &mut table, &mut Vec::new())?;
     let routes = stream.prefixes.len();
-    let load = |session: &mut Session, table: &mut Table, bytes: &[u8]| -> Result<_, FeedError> {
+    let load = |session: &mut Session, table: &mut Rib, bytes: &[u8]| -> Result<_, FeedError> {
         let began = Time::now();
         for piece in bytes.chunks(PIECE) {
             session.bytes(Duration::ZERO, piece, table, &mut Vec::new())?;
@@ -141,13 +110,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     rate("changes of random routes", routes, load(&mut session, &mut table, &bytes)?);
 
-    let memory = table.0.memory();
+    let memory = table.memory();
     println!("{} routes, {:.1} bytes each", memory.routes, memory.per_route());
     // The views of BMP have tables of their own; the one without a name is empty.
-    let vrfs: Vec<_> = table.0.vrfs().collect();
+    let vrfs: Vec<_> = table.vrfs().collect();
     for vrf in vrfs.into_iter().flat_map(|vrf| [vrf; 3]) {
         let began = Instant::now();
-        let copy = table.0.freeze(vrf);
+        let copy = table.freeze(vrf);
         let held = began.elapsed();
         let made = copy.table()?;
         let routes = made.v4.len() + made.v6.len();
@@ -157,7 +126,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     for _ in 0..3 {
         let began = Instant::now();
-        let checkpoint = table.0.checkpoint("");
+        let checkpoint = table.checkpoint("");
         let held = began.elapsed();
         let bytes = checkpoint.to_bytes()?.as_ref().len();
         println!("a checkpoint of {bytes} bytes: held for {held:?}, made in {:?}", began.elapsed());

@@ -1,8 +1,10 @@
 use fibula_core::{Addr, AnyPrefix, Attributes, Change, Prefix, Update, Value};
 use fibula_testkit::Rng;
 
+use fibula_rib::Listener;
+
+use crate::FeedError;
 use crate::listen::NOBODY;
-use crate::{FeedError, Listener};
 
 /// Values that churn gives to routes.
 const VALUES: u64 = 256;

@@ -1,8 +1,8 @@
 //! The values of several sources under the columns of one table.
 
-use fibula_core::{Attributes, Change, Update, Value};
+use fibula_rib::{Listener, TableError};
 
-use crate::{FeedError, Listener};
+use fibula_core::{Attributes, Change, Update, Value};
 
 /// The listener's positions of a source's columns.
 #[derive(Default)]
@@ -25,7 +25,11 @@ impl ColumnMap {
     }
 
     /// Passes the update on, with its values in the listener's order.
-    pub(crate) fn tell(&self, update: &Update<'_>, to: &mut dyn Listener) -> Result<(), FeedError> {
+    pub(crate) fn tell(
+        &self,
+        update: &Update<'_>,
+        to: &mut dyn Listener,
+    ) -> Result<(), TableError> {
         match update.change {
             Change::Announce(Attributes::Values(values)) if !self.of_columns.is_empty() => {
                 let mut placed = vec![Value::Null; self.width];

@@ -1,8 +1,7 @@
 use std::fmt;
 
-use fibula_core::grouped;
 use fibula_ingest::ReadError;
-use fibula_rib::{FeedMark, SnapshotError, TableError};
+use fibula_rib::{SnapshotError, TableError};
 
 /// The reason why a feed stopped.
 #[derive(Debug)]
@@ -10,18 +9,10 @@ use fibula_rib::{FeedMark, SnapshotError, TableError};
 pub enum FeedError {
     /// A file could not be read.
     Read(ReadError),
-    /// The table cannot store an update.
+    /// The table cannot take an event.
     Table(TableError),
     /// The last checkpoint, at the end of the feed, could not be written.
     Checkpoint(SnapshotError),
-    /// The checkpoint is of another feed: the events of this feed differ from those in the checkpoint. The checkpoint
-    /// is unchanged.
-    OtherFeed {
-        /// The position of the checkpoint in its feed.
-        feed: FeedMark,
-        /// Whether this feed ended before.
-        is_short: bool,
-    },
     /// Updates cannot be generated for an empty table.
     EmptyTable,
     /// A stream is not in the format that its decoder reads.
@@ -41,17 +32,6 @@ impl fmt::Display for FeedError {
             Self::Read(error) => write!(f, "{error}"),
             Self::Table(error) => write!(f, "{error}"),
             Self::Checkpoint(error) => write!(f, "{error}"),
-            Self::OtherFeed { feed, is_short } => {
-                write!(f, "the checkpoint has taken in {} events of ", grouped(feed.events))?;
-                match &*feed.names {
-                    [] => f.write_str("a feed")?,
-                    names => f.write_str(&names.join(", "))?,
-                }
-                f.write_str(match is_short {
-                    true => ", this feed has fewer",
-                    false => ", the updates of this feed differ before that point",
-                })
-            }
             Self::EmptyTable => f.write_str("churn needs a table that is not empty"),
             Self::Misfit(what) | Self::Ended(what) => f.write_str(what),
             Self::TooLong { bytes } => write!(f, "a record of more than {bytes} bytes"),
@@ -65,11 +45,7 @@ impl std::error::Error for FeedError {
             Self::Read(error) => Some(error),
             Self::Table(error) => Some(error),
             Self::Checkpoint(error) => Some(error),
-            Self::OtherFeed { .. }
-            | Self::EmptyTable
-            | Self::Misfit(_)
-            | Self::Ended(_)
-            | Self::TooLong { .. } => None,
+            Self::EmptyTable | Self::Misfit(_) | Self::Ended(_) | Self::TooLong { .. } => None,
         }
     }
 }

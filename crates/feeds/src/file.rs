@@ -4,12 +4,12 @@ use std::cell::RefCell;
 
 use fibula_core::{Addr, Attributes, Change, Routes, Update, Value};
 use fibula_ingest::{Damage, ReadOptions, ReadReport, SourceSpec};
-use fibula_rib::{Columns, Table};
+use fibula_rib::{Columns, Listener, Table};
 
 use crate::column_map::ColumnMap;
 use crate::listen::NOBODY;
 use crate::peer_mapper::{PeerMapper, Peers};
-use crate::{Event, FeedError, Listener};
+use crate::{Event, FeedError};
 
 /// Maximum number of damage descriptions in a [`FileReport`].
 pub const DAMAGE_KEPT: usize = 5;

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use fibula_core::{Update, Vrf};
-use fibula_rib::Peer;
-
-use crate::{FeedError, Listener};
+use fibula_rib::{FeedEvent, Listener, Peer, TableError};
 
 /// The routing instances of a feed by number, with the counts of their updates. The first is the source's own table,
 /// which has no name.
 ///
 /// ```
-/// use fibula_feeds::{Instances, Listener};
+/// use fibula_feeds::Instances;
+/// use fibula_rib::Listener;
 ///
 /// let mut instances = Instances::new(Some("100"));
 /// # struct Table(u64);
@@ -19,10 +18,7 @@ use crate::{FeedError, Listener};
 /// #     fn peer(&mut self, _: &fibula_rib::Peer) -> u32 { 0 }
 /// #     fn value_places(&mut self, _: &[&str]) -> Vec<usize> { Vec::new() }
 /// #     fn vrf(&mut self, _: &str) -> u32 { 0 }
-/// #     fn update(&mut self, _: &fibula_core::Update<'_>) -> Result<(), fibula_feeds::FeedError> { self.0 += 1; Ok(()) }
-/// #     fn down(&mut self, _: u32) -> Result<(), fibula_feeds::FeedError> { Ok(()) }
-/// #     fn mark_stale(&mut self, _: u32) -> Result<(), fibula_feeds::FeedError> { Ok(()) }
-/// #     fn sweep(&mut self, _: u32) -> Result<(), fibula_feeds::FeedError> { Ok(()) }
+/// #     fn event(&mut self, _: fibula_rib::FeedEvent<'_>) -> Result<(), fibula_rib::TableError> { self.0 += 1; Ok(()) }
 /// # }
 /// # let mut table = Table(0);
 /// let mut follow = instances.follow(&mut table);
@@ -94,7 +90,8 @@ impl Listener for FollowInstance<'_> {
     fn vrf(&mut self, name: &str) -> Vrf {
         self.instances.number(name)
     }
-    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
+    fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
+        let FeedEvent::Update(update) = event else { return self.to.event(event) };
         let Instances { counts, followed, .. } = &mut *self.instances;
         if let Some(count) = counts.get_mut(update.vrf as usize) {
             *count += 1;
@@ -103,14 +100,5 @@ impl Listener for FollowInstance<'_> {
             true => self.to.update(&Update { vrf: 0, ..*update }),
             false => Ok(()),
         }
-    }
-    fn down(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.to.down(peer)
-    }
-    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.to.mark_stale(peer)
-    }
-    fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.to.sweep(peer)
     }
 }

@@ -91,7 +91,7 @@ pub use error::FeedError;
 pub use event::{CheckpointFailure, Event};
 pub use file::{DAMAGE_KEPT, FileReport, file, table};
 pub use instances::{FollowInstance, Instances};
-pub use listen::{Listener, PathCounts, prefixes};
+pub use listen::prefixes;
 pub use live::LiveFeed;
 pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};
 pub use positions::Positions;

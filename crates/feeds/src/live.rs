@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use fibula_core::{Update, Vrf};
-use fibula_rib::{FeedDigest, FeedMark, Live, Peer};
+use fibula_core::Vrf;
+use fibula_rib::{FeedDigest, FeedEvent, FeedMark, Listener, Live, PathCounts, Peer, TableError};
 
 use crate::pace::{Clock, Pacer, Speed, SystemClock};
-use crate::{Checkpoints, FeedError, Listener, PathCounts, Positions};
+use crate::{Checkpoints, FeedError, Positions};
 
 /// Feeds a live table at a given speed, skips the events that a checkpoint already has, and writes checkpoints.
 pub struct LiveFeed<'a, C: Clock = SystemClock> {
@@ -64,7 +64,7 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
     }
 
     /// Skips the events that the checkpoint of the table has. If the feed's events differ up to there, or the feed
-    /// ends before, the next event or [`LiveFeed::finish`] returns an error ([`FeedError::OtherFeed`]), and no
+    /// ends before, the next event or [`LiveFeed::finish`] returns an error ([`TableError::OtherFeed`]), and no
     /// checkpoint is written.
     #[must_use]
     pub fn going_on(mut self, feed: FeedMark) -> Self {
@@ -99,11 +99,13 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
     /// Writes the last checkpoint, if checkpoints are enabled, and returns the number written.
     ///
     /// # Errors
-    /// The errors of [`Checkpoints::finish`]; [`FeedError::OtherFeed`] if the feed ended before the position of its
+    /// The errors of [`Checkpoints::finish`]; [`TableError::OtherFeed`] if the feed ended before the position of its
     /// checkpoint.
     pub fn finish(self) -> Result<u64, FeedError> {
         match self.known {
-            Some(feed) if self.skip > 0 => Err(FeedError::OtherFeed { feed, is_short: true }),
+            Some(feed) if self.skip > 0 => {
+                Err(TableError::OtherFeed { feed, is_short: true }.into())
+            }
             _ => {
                 let said = self.said.unwrap_or_default();
                 self.checkpoints
@@ -113,9 +115,9 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
     }
 
     /// Whether the table has taken in the event that comes now.
-    fn is_known(&mut self, hear: impl FnOnce(&mut FeedDigest)) -> Result<bool, FeedError> {
+    fn is_known(&mut self, event: FeedEvent<'_>) -> Result<bool, TableError> {
         if let Some(said) = &mut self.said {
-            hear(said);
+            said.add(event);
         }
         if self.skip == 0 {
             return Ok(false);
@@ -126,27 +128,9 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
         {
             let feed = known.clone();
             self.checkpoints = None; // whoever goes on nevertheless overwrites nothing
-            return Err(FeedError::OtherFeed { feed, is_short: false });
+            return Err(TableError::OtherFeed { feed, is_short: false });
         }
         Ok(true)
-    }
-
-    fn event(
-        &mut self,
-        hear: impl FnOnce(&mut FeedDigest),
-        apply: impl FnOnce(&Live),
-    ) -> Result<(), FeedError> {
-        if !self.is_known(hear)? {
-            apply(self.live);
-            self.tick();
-        }
-        Ok(())
-    }
-
-    /// Something was applied.
-    fn tick(&mut self) {
-        self.is_ahead = true;
-        self.checkpoint();
     }
 
     /// Begins a checkpoint if one is due.
@@ -177,29 +161,18 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
         self.live.vrf(name)
     }
 
-    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
-        if self.is_known(|said| said.update(update))? {
+    fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
+        if self.is_known(event)? {
             return Ok(());
         }
-        if let Some(pacer) = &mut self.pacer {
+        if let (FeedEvent::Update(update), Some(pacer)) = (event, &mut self.pacer) {
             pacer.wait(update.time, &self.clock);
         }
-        self.live.apply(update)?;
-        self.applied += 1;
-        self.tick();
+        self.live.event(event)?;
+        self.applied += u64::from(matches!(event, FeedEvent::Update(_)));
+        self.is_ahead = true;
+        self.checkpoint();
         Ok(())
-    }
-
-    fn down(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.event(|said| said.down(peer), |live| live.peer_down(peer))
-    }
-
-    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.event(|said| said.mark_stale(peer), |live| live.mark_stale(peer))
-    }
-
-    fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.event(|said| said.sweep(peer), |live| live.sweep(peer))
     }
 
     fn position(&mut self, source: &str, position: &str) {

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use fibula_core::{Change, Update, Vrf};
 use fibula_ingest::{Damage, PeerInfo, PeerState, Sink, SourceInfo};
-use fibula_rib::Peer;
+use fibula_rib::{Listener, Peer, TableError};
 
 use crate::column_map::ColumnMap;
-use crate::{Event, FeedError, Figures, Listener};
+use crate::{Event, FeedError, Figures};
 
 /// The peers of a source, and its columns.
 #[derive(Default)]
@@ -147,9 +147,9 @@ impl PeerMapper<'_> {
         number
     }
 
-    fn tell(&mut self, what: impl FnOnce(&mut dyn Listener) -> Result<(), FeedError>) {
+    fn tell(&mut self, what: impl FnOnce(&mut dyn Listener) -> Result<(), TableError>) {
         if self.failed.is_none() {
-            self.failed = what(self.to).err();
+            self.failed = what(self.to).err().map(FeedError::from);
         }
     }
 }
@@ -208,7 +208,7 @@ impl Sink for PeerMapper<'_> {
                 Change::Announce(_) => self.peers.figures.announced += 1,
                 Change::Withdraw => self.peers.figures.withdrawn += 1,
             }
-            self.failed = self.peers.places.tell(&update, self.to).err();
+            self.failed = self.peers.places.tell(&update, self.to).err().map(FeedError::from);
         }
     }
 

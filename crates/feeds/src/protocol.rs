@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{FeedError, Listener};
+use fibula_rib::Listener;
+
+use crate::FeedError;
 
 /// The protocol of one source over successive connections: it takes bytes and times, calls the listener, and produces
 /// bytes to send. It does no I/O and reads no clock. The owner of the socket calls it with times that never decrease,

@@ -21,11 +21,11 @@
 use std::time::Duration;
 
 use fibula_ingest::{Decoder, DriveError, Driver, StopReason};
-use fibula_rib::Peer;
+use fibula_rib::{Listener, Peer};
 
 use crate::listen::NOBODY;
 use crate::peer_mapper::{PeerMapper, Peers};
-use crate::{Event, FeedError, Figures, Listener, Protocol, SourceState};
+use crate::{Event, FeedError, Figures, Protocol, SourceState};
 
 /// Options of a [`Session`].
 #[derive(Clone, Debug, PartialEq, Eq)]

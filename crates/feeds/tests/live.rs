@@ -10,11 +10,13 @@ use std::time::Duration;
 use crate::common::{Lines, paths};
 use fibula_core::{AnyPrefix, Attributes, Change, Hop, Prefix, Update, Value};
 use fibula_feeds::{
-    Checkpoints, Clock, Event, FeedError, Listener, LiveFeed, Protocol, Session, SessionOptions,
-    Speed, churn, prefixes,
+    Checkpoints, Clock, Event, FeedError, LiveFeed, Protocol, Session, SessionOptions, Speed,
+    churn, prefixes,
 };
 use fibula_fib::FibOptions;
-use fibula_rib::{FeedMark, Live, LiveOptions, Pacing, Peer, Preference, Restored, Rib};
+use fibula_rib::{
+    FeedMark, Listener, Live, LiveOptions, Pacing, Peer, Preference, Restored, Rib, TableError,
+};
 use fibula_testkit::Rng;
 
 fn ms(ms: u64) -> Duration {
@@ -78,7 +80,7 @@ fn play(steps: &[Step], to: &mut dyn Listener) {
     }
 }
 
-fn tell(numbers: &[u32; 3], step: &Step, to: &mut dyn Listener) -> Result<(), FeedError> {
+fn tell(numbers: &[u32; 3], step: &Step, to: &mut dyn Listener) -> Result<(), TableError> {
     match *step {
         Step::Say(peer, prefix, value) => {
             let values = [Value::Int(value.unwrap_or(0))];
@@ -226,7 +228,9 @@ fn another_feed_is_refused() {
     for (steps, short) in [(&second, false), (&first[..299].to_vec(), true)] {
         let Restored { rib, feed: known, .. } = restored();
         let error = feed(&live(rib), known, "second", steps).unwrap_err();
-        assert!(matches!(&error, FeedError::OtherFeed { is_short, .. } if *is_short == short));
+        assert!(
+            matches!(&error, FeedError::Table(TableError::OtherFeed { is_short, .. }) if *is_short == short)
+        );
         assert!(error.to_string().contains("300 events of first"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);
     }

@@ -4,6 +4,7 @@ use fibula_core::{AnyPrefix, Change, Update};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
+use crate::FeedEvent;
 use crate::rib::set;
 
 /// A feed up to some event: its names, and a digest of its events.
@@ -22,12 +23,12 @@ pub struct FeedMark {
 ///
 /// ```
 /// use fibula_core::{Change, Update};
-/// use fibula_rib::FeedDigest;
+/// use fibula_rib::{FeedDigest, FeedEvent};
 ///
 /// let withdrawal = Update::new("192.0.2.0/24".parse()?, Change::Withdraw);
 /// let (mut one, mut other) = (FeedDigest::default(), FeedDigest::default());
-/// one.update(&withdrawal);
-/// other.update(&Update { time: 1, ..withdrawal });
+/// one.add(FeedEvent::Update(&withdrawal));
+/// other.add(FeedEvent::Update(&Update { time: 1, ..withdrawal }));
 /// assert_ne!(one.value(), other.value());
 /// assert_eq!(one.events(), 1);
 /// # Ok::<(), fibula_core::PrefixError>(())
@@ -40,8 +41,17 @@ pub struct FeedDigest {
 }
 
 impl FeedDigest {
-    /// Adds an update from a peer.
-    pub fn update(&mut self, update: &Update<'_>) {
+    /// Adds an event.
+    pub fn add(&mut self, event: FeedEvent<'_>) {
+        match event {
+            FeedEvent::Update(update) => self.update(update),
+            FeedEvent::Down(peer) => self.of_peer(1, peer),
+            FeedEvent::MarkStale(peer) => self.of_peer(2, peer),
+            FeedEvent::Sweep(peer) => self.of_peer(3, peer),
+        }
+    }
+
+    fn update(&mut self, update: &Update<'_>) {
         let bytes = &mut self.scratch;
         bytes.clear();
         let (addr, len) = match update.prefix {
@@ -58,21 +68,6 @@ impl FeedDigest {
             set::encode(attributes, bytes);
         }
         self.take();
-    }
-
-    /// Adds the end of the session with a peer.
-    pub fn down(&mut self, peer: u32) {
-        self.of_peer(1, peer);
-    }
-
-    /// Adds a peer's restart.
-    pub fn mark_stale(&mut self, peer: u32) {
-        self.of_peer(2, peer);
-    }
-
-    /// Adds the end of a peer's repeated announcements.
-    pub fn sweep(&mut self, peer: u32) {
-        self.of_peer(3, peer);
     }
 
     fn of_peer(&mut self, kind: u8, peer: u32) {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use fibula_core::{Addr, Family, FamilyType, PerFamily, Routes, Vrf, grouped};
 use serde::{Deserialize, Serialize};
 
-use crate::{Columns, Replacement};
+use crate::{Columns, FeedMark, Replacement};
 
 /// A routing table with the attributes of its routes.
 ///
@@ -244,6 +244,14 @@ pub enum TableError {
         /// The family.
         family: Family,
     },
+    /// The checkpoint is of another feed: the events of this feed differ from those in the checkpoint. The checkpoint
+    /// is unchanged.
+    OtherFeed {
+        /// The position of the checkpoint in its feed.
+        feed: FeedMark,
+        /// Whether this feed ended before.
+        is_short: bool,
+    },
     /// Text in an integer column.
     Kind {
         /// The column.
@@ -292,6 +300,17 @@ impl fmt::Display for TableError {
             }
             Self::Full { most, of_peer: false } => {
                 write!(f, "all peers together have {most} routes, which is the limit")
+            }
+            Self::OtherFeed { feed, is_short } => {
+                write!(f, "the checkpoint has taken in {} events of ", grouped(feed.events))?;
+                match &*feed.names {
+                    [] => f.write_str("a feed")?,
+                    names => f.write_str(&names.join(", "))?,
+                }
+                f.write_str(match is_short {
+                    true => ", this feed has fewer",
+                    false => ", the updates of this feed differ before that point",
+                })
             }
             Self::Stopped { vrf, family } => write!(
                 f,

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use fibula_core::{AnyPrefix, Attributes, Change, Update, Value, Vrf};
-use fibula_rib::{Limits, Live, LiveOptions, Pacing, Rib, TableError};
+use fibula_rib::{FeedEvent, Limits, Listener, Live, LiveOptions, Pacing, Peer, Rib, TableError};
 use fibula_testkit::Rng;
 
 use crate::engines::{Behaviour, makers};
@@ -113,4 +113,30 @@ fn others_have_their_turn() {
         let looks = looks.join().unwrap();
         assert!(looks > 20, "{looks} looks in 98 chunks");
     });
+}
+
+/// A RIB and a live table take the same events through one trait.
+#[test]
+fn a_live_table_takes_the_events_of_a_rib() {
+    let values: Vec<_> = (0..50).map(|value| [Value::Int(value)]).collect();
+    let updates = updates(600, &values);
+    let feed = |to: &mut dyn Listener| {
+        let peers = [64500, 64501].map(|asn| to.peer(&Peer::new(None, asn)));
+        let names = (peers, to.vrf("a"), to.value_places(&["x"]));
+        for (at, update) in updates.iter().enumerate() {
+            to.update(update).unwrap();
+            match at {
+                150 => to.mark_stale(1).unwrap(),
+                300 => to.sweep(1).unwrap(),
+                450 => to.event(FeedEvent::Down(0)).unwrap(),
+                _ => {}
+            }
+        }
+        (names, to.paths_of(1).unwrap())
+    };
+    let (mut rib, live) = (Rib::default(), live(Rib::default()));
+    rib.apply_event(FeedEvent::Update(&updates[0]), &mut ()).unwrap();
+    live.event(FeedEvent::Update(&updates[0])).unwrap();
+    assert_eq!(feed(&mut rib), feed(&mut &live));
+    assert_eq!(live.with_rib(contents), contents(&rib));
 }

@@ -4,7 +4,7 @@ use fibula_core::{
     Addr, Attributes, BuildError, Change, Family, Follow, Hop, Lookup, Memory, PerFamily, Update,
     unstored,
 };
-use fibula_rib::{Event, Live, LiveOptions, Maker, Makers, Peer, Rib, TableError};
+use fibula_rib::{Event, FeedEvent, Live, LiveOptions, Maker, Makers, Peer, Rib, TableError};
 
 /// A panic in a function of the caller's ends the compiler. Who waits for it hears so.
 #[test]
@@ -23,7 +23,7 @@ fn a_compiler_that_panics_is_an_error_and_no_wait() {
     // The other family goes on, and what was published serves.
     live.apply(&update("::/0")).unwrap();
     assert_eq!(live.current::<u32>(0).unwrap().number(), 1);
-    live.peer_down(peer);
+    live.event(FeedEvent::Down(peer)).unwrap();
 }
 
 /// Takes an empty table and no other.

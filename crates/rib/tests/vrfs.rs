@@ -9,7 +9,9 @@ use crate::engines::{Behaviour, makers};
 use fibula_core::{
     Addr, AnyPrefix, Attributes, Change, FamilyType, Hop, PerFamily, Prefix, Update, Value, Vrf,
 };
-use fibula_rib::{AttributeSet, Audit, Live, LiveOptions, Pacing, Peer, Preference, Rib};
+use fibula_rib::{
+    AttributeSet, Audit, FeedEvent, Live, LiveOptions, Pacing, Peer, Preference, Rib,
+};
 use fibula_testkit::Rng;
 
 const VRFS: [Vrf; 3] = [0, 7, 9];
@@ -107,7 +109,7 @@ impl Replay {
     fn take(&mut self, event: &Event) {
         match *event {
             Event::Down(peer) => {
-                self.live.peer_down(peer);
+                self.live.event(FeedEvent::Down(peer)).unwrap();
                 for plain in self.plain.values_mut() {
                     let all = plain.v4.values_mut().chain(plain.v6.values_mut());
                     all.for_each(|paths| paths.retain(|path, _| path.0 != peer));

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use fibula_core::AnyPrefix;
+use fibula_rib::FeedEvent;
 use fibula_testkit::Rng;
 use serde_json::{Value, json};
 
@@ -150,8 +151,8 @@ fn peers_have_their_counts() {
         expected["state"] = json!("up");
         assert_eq!(answer["peers"][number as usize], expected);
     }
-    lab.live.mark_stale(lab.peers[0]);
-    lab.live.peer_down(lab.peers[1]);
+    lab.live.event(FeedEvent::MarkStale(lab.peers[0])).unwrap();
+    lab.live.event(FeedEvent::Down(lab.peers[1])).unwrap();
     let answer = get(&mut client, "/v1/peers");
     let states: Vec<_> = (0..3).map(|at| answer["peers"][at]["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["resync", "down", "up"]);

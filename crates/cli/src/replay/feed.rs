@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use fibula_core::{AnyPrefix, PerFamily, Update, Vrf};
-use fibula_feeds::{FeedError, Instances, Listener, LiveFeed};
-use fibula_rib::{Live, Peer};
+use fibula_core::{AnyPrefix, PerFamily, Vrf};
+use fibula_feeds::{Instances, LiveFeed};
+use fibula_rib::{FeedEvent, Listener, Live, Peer, TableError};
 
 use super::reader::AllHints;
 use crate::failure::Failure;
@@ -124,26 +124,19 @@ impl Listener for Hinted<'_> {
     fn vrf(&mut self, name: &str) -> Vrf {
         self.feed.vrf(name)
     }
-    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
+    fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
         let before = self.feed.applied();
-        self.feed.update(update)?;
+        self.feed.event(event)?;
         let applied = self.feed.applied();
-        if applied > before {
+        if let FeedEvent::Update(update) = event
+            && applied > before
+        {
             match update.prefix {
                 AnyPrefix::V4(prefix) => self.hints.v4.add(prefix, applied),
                 AnyPrefix::V6(prefix) => self.hints.v6.add(prefix, applied),
             }
         }
         Ok(())
-    }
-    fn down(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.feed.down(peer)
-    }
-    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.feed.mark_stale(peer)
-    }
-    fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.feed.sweep(peer)
     }
 }
 

@@ -3,9 +3,8 @@
 
 use std::cmp::Reverse;
 
-use fibula_core::{Addr, AnyPrefix, Change, Update, Vrf};
-use fibula_feeds::{FeedError, Listener};
-use fibula_rib::{AttributeSet, Peer, Rib, ValueNames};
+use fibula_core::{Addr, AnyPrefix, Change, Vrf};
+use fibula_rib::{AttributeSet, FeedEvent, Listener, Peer, Rib, TableError, ValueNames};
 use fibula_testkit::PlainRib;
 use fibula_testkit::plain_rib::best;
 
@@ -112,34 +111,22 @@ impl<A: Addr> Listener for Plain<A> {
         self.vrfs.vrf(name)
     }
 
-    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
-        if update.vrf == 0 {
-            let key = (update.peer, update.path_id);
-            match update.change {
-                Change::Announce(attributes) => {
-                    self.routes.announce(update.prefix, key, AttributeSet::new(&attributes));
+    fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
+        match event {
+            FeedEvent::Update(update) if update.vrf == 0 => {
+                let key = (update.peer, update.path_id);
+                match update.change {
+                    Change::Announce(attributes) => {
+                        self.routes.announce(update.prefix, key, AttributeSet::new(&attributes));
+                    }
+                    Change::Withdraw => self.routes.withdraw(update.prefix, key),
                 }
-                Change::Withdraw => self.routes.withdraw(update.prefix, key),
             }
+            FeedEvent::Update(_) => {}
+            FeedEvent::Down(peer) => self.routes.down(peer),
+            FeedEvent::MarkStale(peer) => self.routes.mark_stale(peer),
+            FeedEvent::Sweep(peer) => self.routes.sweep(peer),
         }
-        self.happened();
-        Ok(())
-    }
-
-    fn down(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.routes.down(peer);
-        self.happened();
-        Ok(())
-    }
-
-    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.routes.mark_stale(peer);
-        self.happened();
-        Ok(())
-    }
-
-    fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.routes.sweep(peer);
         self.happened();
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fibula_ingest::bgp::{AfiSafi, Message, reset};
 use fibula_ingest::{Damage, Sink};
-use fibula_rib::Peer;
+use fibula_rib::{Listener, Peer};
 
 use super::agreed::{Agreed, Fatal, Refresh};
 use super::link::{Established, Link, Phase};
@@ -14,7 +14,7 @@ use super::resync::Resync;
 use super::routes::Routes;
 use super::session::{BgpSession, End};
 use crate::peer_mapper::PeerMapper;
-use crate::{Event, FeedError, Listener};
+use crate::{Event, FeedError};
 
 /// Maximum number of bytes that wait for a neighbour that sends requests and does not read.
 const MOST_UNSENT: usize = 64 << 10;

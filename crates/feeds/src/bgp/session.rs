@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use fibula_rib::Peer;
+use fibula_rib::{Listener, Peer};
 
 use super::agreed::{Agreed, Fatal, Refresh};
 use super::link::{Link, Phase};
 use super::neighbour::Neighbour;
 use super::notification::{CEASE, Notification, SHUTDOWN};
 use crate::peer_mapper::Peers;
-use crate::{ConnectionRefusal, Event, FeedError, Figures, Listener, Protocol, SourceState};
+use crate::{ConnectionRefusal, Event, FeedError, Figures, Protocol, SourceState};
 
 /// The session of one neighbour, over connections that it opens; see the [module](super).
 pub struct BgpSession {

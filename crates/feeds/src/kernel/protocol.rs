@@ -9,8 +9,10 @@ use fibula_ingest::{Decoder, Sink, StopReason, Tail};
 
 use super::request::Part;
 use super::{KernelOptions, Overruns};
+use fibula_rib::Listener;
+
 use crate::peer_mapper::{PeerMapper, Peers};
-use crate::{Event, FeedError, Figures, Listener, Protocol, SourceState};
+use crate::{Event, FeedError, Figures, Protocol, SourceState};
 
 /// Follows the kernel's tables; see the [module](super).
 pub struct KernelProtocol {

@@ -14,7 +14,9 @@ use super::link::{Context, Shown, Via};
 use super::report::{SourceEvent, SourceReport};
 use super::slots::Thing;
 use super::source::{Endpoint, FeedSource, FeedSourceError, Identity, ProtocolFactory};
-use crate::{Clock, FeedError, Listener, SourceState};
+use fibula_rib::Listener;
+
+use crate::{Clock, FeedError, SourceState};
 
 /// A source that is opened and does not run yet.
 pub(super) struct Made {

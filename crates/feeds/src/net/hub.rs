@@ -18,7 +18,9 @@ use super::report::{Hear, SourceReport};
 use super::slots::{Slots, Thing};
 use super::source::Identity;
 use super::stream::Stream;
-use crate::{Board, Clock, FeedError, Listener, SourceState, SystemClock};
+use fibula_rib::Listener;
+
+use crate::{Board, Clock, FeedError, SourceState, SystemClock};
 
 /// The sources without an end, their connections and their timers: all input of a table, on the one thread that calls
 /// [`Hub::run`]. See [the module](super).

@@ -8,7 +8,9 @@ use fibula_core::AnyPrefix;
 use super::hub::Hub;
 use super::slots::Thing;
 use super::source::{Endpoint, FeedSource, FeedSourceError, Listen};
-use crate::{Clock, FeedError, Listener};
+use fibula_rib::Listener;
+
+use crate::{Clock, FeedError};
 
 /// The TCP MD5 keys that the door of a source had.
 type Keys = (String, Vec<(AnyPrefix, Vec<u8>)>);

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fibula_rib::{Peer, Rib};
+use fibula_rib::{Listener, Peer, Rib};
 use mio::Token;
 use mio::net::TcpStream;
 
@@ -17,7 +17,7 @@ use super::report::{Hear, SourceEvent, SourceReport, Throttle};
 use super::slots::Thing;
 use super::source::{ProtocolFactory, SessionContext};
 use super::stream::Stream;
-use crate::{Clock, ConnectionRefusal, Event, FeedError, Listener, SystemClock};
+use crate::{Clock, ConnectionRefusal, Event, FeedError, SystemClock};
 
 /// The peers that have routes in a table, with their numbers: those of its checkpoint, for [`Hub::adopt`].
 pub fn speaking(rib: &Rib) -> Vec<(u32, Peer)> {

@@ -14,12 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use fibula_core::{AnyPrefix, Update, Vrf};
+use fibula_core::{AnyPrefix, Vrf};
 use fibula_feeds::net::{Endpoint, FeedSource, Hub, HubHandle, Listen, ProtocolFactory};
-use fibula_feeds::{
-    Board, FeedError, Listener, PathCounts, Session, SessionOptions, SourceState, SourceStatus,
-};
-use fibula_rib::{Peer, Rib};
+use fibula_feeds::{Board, FeedError, Session, SessionOptions, SourceState, SourceStatus};
+use fibula_rib::{FeedEvent, Listener, PathCounts, Peer, Rib, TableError};
 
 use crate::common::{Lines, Paths, paths};
 
@@ -47,20 +45,8 @@ impl Listener for Table {
     fn vrf(&mut self, name: &str) -> Vrf {
         self.0.lock().unwrap().vrf(name)
     }
-    fn update(&mut self, update: &Update<'_>) -> Result<(), FeedError> {
-        Ok(self.0.lock().unwrap().apply(update, &mut ())?)
-    }
-    fn down(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.0.lock().unwrap().peer_down(peer, &mut ());
-        Ok(())
-    }
-    fn mark_stale(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.0.lock().unwrap().mark_stale(peer);
-        Ok(())
-    }
-    fn sweep(&mut self, peer: u32) -> Result<(), FeedError> {
-        self.0.lock().unwrap().sweep(peer, &mut ());
-        Ok(())
+    fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
+        self.0.lock().unwrap().event(event)
     }
 }
 

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use fibula_feeds::net::{Endpoint, Listen, ProtocolFactory};
-use fibula_feeds::{FeedError, Figures, Listener, Protocol, SessionOptions, SourceState};
+use fibula_feeds::{FeedError, Figures, Protocol, SessionOptions, SourceState};
+use fibula_rib::Listener;
 
 use super::{LIMIT, Net, connect, listen, ms, options, say, source, table, within};
 

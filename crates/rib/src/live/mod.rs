@@ -14,7 +14,7 @@ use crate::choice::EngineSource;
 use crate::publisher::Generation;
 use crate::status::{Counters, Event, Events, LiveError};
 use crate::sync::Arc;
-use crate::{Audit, Checkpoint, History, Pacing, Peer, Reader, Rib, TableError};
+use crate::{Audit, Checkpoint, FeedEvent, History, Pacing, Peer, Reader, Rib, TableError};
 use logs::{Followed, ToLogs};
 use pipeline::{Pipeline, With};
 pub(crate) use shared::SharedRib;
@@ -223,27 +223,18 @@ impl Live {
         Ok(updates.len())
     }
 
-    /// Ends the session with the peer; see [`Rib::peer_down`].
-    pub fn peer_down(&self, peer: u32) {
-        self.event(|rib, logs| rib.peer_down(peer, logs));
-    }
-
-    /// Marks the peer's routes because it starts over; see [`Rib::mark_stale`]. They stay in use.
-    pub fn mark_stale(&self, peer: u32) {
-        self.rib.lock_now().mark_stale(peer);
-    }
-
-    /// Removes the routes that the peer did not announce again; see [`Rib::sweep`].
-    pub fn sweep(&self, peer: u32) {
-        self.event(|rib, logs| rib.sweep(peer, logs));
-    }
-
-    /// The feed's next event that changes many routes.
-    fn event(&self, apply: impl FnOnce(&mut Rib, &mut ToLogs<'_>)) {
+    /// Applies the next event of the feed. Updates wait while the compilers are behind, as [`Live::apply`] does.
+    ///
+    /// # Errors
+    /// The errors of [`Live::apply`].
+    pub fn event(&self, event: FeedEvent<'_>) -> Result<(), TableError> {
+        if let FeedEvent::Update(update) = event {
+            return self.apply(update);
+        }
         let mut rib = self.rib.lock_now();
         let tables = self.tables();
         let sequence = rib.sequence() + 1;
-        apply(&mut rib, &mut ToLogs::new(&tables, &self.history, sequence));
+        rib.apply_event(event, &mut ToLogs::new(&tables, &self.history, sequence))
     }
 
     fn pipeline<A: Addr>(&self, vrf: Vrf) -> Option<Arc<Pipeline<A>>> {

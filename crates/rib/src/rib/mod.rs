@@ -40,7 +40,7 @@ use fibula_core::{
 };
 use hashbrown::HashMap;
 
-use crate::TableError;
+use crate::{FeedEvent, TableError};
 pub use decision::{Decision, Path, Peer, Preference, Step};
 use family::{FamilyPaths, PeerParity};
 pub use names::{SetTexts, ValueNames};
@@ -352,6 +352,24 @@ impl Rib {
             tables.v6.peer_down(speaker, sets, preference, |change| changes.changed(vrf, change));
         }
         self.close_dump(peer);
+    }
+
+    /// Applies the next event of a feed.
+    ///
+    /// # Errors
+    /// The errors of [`Rib::apply`].
+    pub fn apply_event(
+        &mut self,
+        event: FeedEvent<'_>,
+        changes: &mut impl Changes,
+    ) -> Result<(), TableError> {
+        match event {
+            FeedEvent::Update(update) => return self.apply(update, changes),
+            FeedEvent::Down(peer) => self.peer_down(peer, changes),
+            FeedEvent::MarkStale(peer) => self.mark_stale(peer),
+            FeedEvent::Sweep(peer) => self.sweep(peer, changes),
+        }
+        Ok(())
     }
 
     /// Interns sound sets of a checkpoint; each has a reference until [`Rib::release_sets`].

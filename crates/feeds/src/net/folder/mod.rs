@@ -21,8 +21,10 @@ use self::worker::{Found, Worker};
 use super::link::{Context, Shown, TURN, is_fatal};
 use super::report::{Hear, SourceEvent, SourceReport, Throttle};
 use super::source::Folder;
+use fibula_rib::Listener;
+
 use crate::peer_mapper::{PeerMapper, Peers};
-use crate::{Event, FeedError, Listener, SourceState, SourceStatus};
+use crate::{Event, FeedError, SourceState, SourceStatus};
 
 /// Blocks that the worker may be ahead.
 const AHEAD: usize = 8;

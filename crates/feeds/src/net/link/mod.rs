@@ -5,7 +5,7 @@ mod opening;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use fibula_rib::TableError;
+use fibula_rib::{Listener, TableError};
 use mio::{Registry, Token};
 
 use self::opening::SERVED;
@@ -14,7 +14,7 @@ use super::ahead::Ahead;
 use super::outbox::Outbox;
 use super::report::{Hear, SourceEvent, SourceReport, Throttle};
 use super::stream::{Got, Stream, is_interrupted, is_pause};
-use crate::{ConnectionRefusal, FeedError, Listener, Protocol, SourceState, SourceStatus};
+use crate::{ConnectionRefusal, FeedError, Protocol, SourceState, SourceStatus};
 
 /// What a session needs of the loop that it lives in.
 pub(in crate::net) struct Context<'a> {
@@ -380,5 +380,6 @@ impl Link {
 
 /// Whether no source can feed the table any more, rather than only this one.
 pub(in crate::net) fn is_fatal(error: &FeedError) -> bool {
-    matches!(error, FeedError::Table(TableError::Stopped { .. }) | FeedError::OtherFeed { .. })
+    use TableError::{OtherFeed, Stopped};
+    matches!(error, FeedError::Table(Stopped { .. } | OtherFeed { .. }))
 }

@@ -1,0 +1,162 @@
+//! What a feed asks of a table.
+
+use std::time::Duration;
+
+use fibula_core::{Update, Vrf};
+
+use crate::{Live, Peer, Rib, TableError};
+
+/// An event of a feed. The position in a feed is the number of its events.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FeedEvent<'a> {
+    /// An update from a peer.
+    Update(&'a Update<'a>),
+    /// The session with a peer ended, and its routes are removed.
+    Down(u32),
+    /// A peer starts over: its routes are stale until it announces them again, and stay in use meanwhile.
+    MarkStale(u32),
+    /// A peer has announced everything again: its routes that are still stale are removed.
+    Sweep(u32),
+}
+
+/// Number of paths of a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathCounts {
+    /// Of IPv4.
+    pub v4: usize,
+    /// Of IPv6.
+    pub v6: usize,
+}
+
+impl PathCounts {
+    /// The paths of the peer in this table.
+    pub fn of(rib: &Rib, peer: u32) -> Self {
+        Self { v4: rib.paths_of::<u32>(peer), v6: rib.paths_of::<u128>(peer) }
+    }
+}
+
+/// A table that takes the events of feeds: a [`Rib`] that nobody follows, a [`Live`] table, or something before one of
+/// them. Besides [`Listener::event`] and the four methods that make an event, no method counts in the position.
+///
+/// ```
+/// use fibula_core::{Change, Update};
+/// use fibula_rib::{Listener, Peer, Rib};
+///
+/// fn feed(to: &mut dyn Listener) -> Result<(), fibula_rib::TableError> {
+///     let peer = to.peer(&Peer::new(None, 64500));
+///     let prefix = "192.0.2.0/24".parse().unwrap();
+///     to.update(&Update { peer, ..Update::new(prefix, Change::Withdraw) })?;
+///     to.down(peer)
+/// }
+///
+/// let mut rib = Rib::default();
+/// feed(&mut rib)?;
+/// assert_eq!(rib.sequence(), 2);
+/// # Ok::<(), fibula_rib::TableError>(())
+/// ```
+pub trait Listener {
+    /// The number of this peer for the other methods. Peers are numbered from 0 in order of appearance, and the same
+    /// peer always has the same number.
+    fn peer(&mut self, peer: &Peer) -> u32;
+
+    /// Begins a source whose routes have values, and returns the positions of its columns among the values of all
+    /// sources. Its updates must use these positions.
+    fn value_places(&mut self, columns: &[&str]) -> Vec<usize>;
+
+    /// The number of the routing instance with this name, for updates. The same name always has the same number; see
+    /// [`Rib::vrf`].
+    fn vrf(&mut self, name: &str) -> Vrf;
+
+    /// The next event.
+    ///
+    /// # Errors
+    /// If the table cannot store it. The feed then ends.
+    fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError>;
+
+    /// [`FeedEvent::Update`].
+    ///
+    /// # Errors
+    /// The errors of [`Listener::event`].
+    fn update(&mut self, update: &Update<'_>) -> Result<(), TableError> {
+        self.event(FeedEvent::Update(update))
+    }
+
+    /// [`FeedEvent::Down`].
+    ///
+    /// # Errors
+    /// The errors of [`Listener::event`].
+    fn down(&mut self, peer: u32) -> Result<(), TableError> {
+        self.event(FeedEvent::Down(peer))
+    }
+
+    /// [`FeedEvent::MarkStale`].
+    ///
+    /// # Errors
+    /// The errors of [`Listener::event`].
+    fn mark_stale(&mut self, peer: u32) -> Result<(), TableError> {
+        self.event(FeedEvent::MarkStale(peer))
+    }
+
+    /// [`FeedEvent::Sweep`].
+    ///
+    /// # Errors
+    /// The errors of [`Listener::event`].
+    fn sweep(&mut self, peer: u32) -> Result<(), TableError> {
+        self.event(FeedEvent::Sweep(peer))
+    }
+
+    /// Number of paths of the peer, over all routing instances; `None` if the listener does not count them.
+    fn paths_of(&self, peer: u32) -> Option<PathCounts> {
+        let _ = peer;
+        None
+    }
+
+    /// The position of a source, in its own words, after all events up to it. A restart from a checkpoint continues
+    /// there.
+    fn position(&mut self, source: &str, position: &str) {
+        let _ = (source, position);
+    }
+
+    /// No event is expected for now, so that due work can be done. Returns the time until more work is due.
+    fn idle(&mut self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Without anybody who follows the changes: to fill a table before it serves.
+impl Listener for Rib {
+    fn peer(&mut self, peer: &Peer) -> u32 {
+        Self::peer(self, peer.clone())
+    }
+    fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
+        Self::value_places(self, columns)
+    }
+    fn vrf(&mut self, name: &str) -> Vrf {
+        Self::vrf(self, name)
+    }
+    fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
+        self.apply_event(event, &mut ())
+    }
+    fn paths_of(&self, peer: u32) -> Option<PathCounts> {
+        Some(PathCounts::of(self, peer))
+    }
+}
+
+/// Readers see the changes. Only one thread at a time may feed a table, whose order of events is that of the calls.
+impl Listener for &Live {
+    fn peer(&mut self, peer: &Peer) -> u32 {
+        Live::peer(self, peer.clone())
+    }
+    fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
+        Live::value_places(self, columns)
+    }
+    fn vrf(&mut self, name: &str) -> Vrf {
+        Live::vrf(self, name)
+    }
+    fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
+        Live::event(self, event)
+    }
+    fn paths_of(&self, peer: u32) -> Option<PathCounts> {
+        Some(self.with_rib(|rib| PathCounts::of(rib, peer)))
+    }
+}
