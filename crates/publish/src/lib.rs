@@ -39,8 +39,8 @@
 //! assert_eq!(Arc::strong_count(&old), 1, "the reader has the new one");
 //! ```
 //!
-//! **Model checks.** The crates that publish test their threads with `shuttle`, which tries many schedules and needs its
-//! own types in place of the standard ones. [`sync!`] declares a module `sync` with the types of the standard library,
+//! **Model checks.** The crates that publish test their threads with `shuttle`, which tries many schedules and needs
+//! its own types in place of the standard ones. [`sync!`] declares a module `sync` with the types of the standard library,
 //! or of `shuttle` in the unit tests of the crate that calls it, and [`Published`] takes the difference as a parameter,
 //! `sync::Threads`. So the code here is what those tests check.
 #![forbid(unsafe_code)]
@@ -59,8 +59,8 @@ pub trait Numbered {
     fn number(&self) -> u64;
 }
 
-/// The newest generation, which a writer replaces and readers take. In a cache line of its own, because readers load the
-/// number for every batch.
+/// The newest generation, which a writer replaces and readers take. In a cache line of its own, because readers load
+/// the number for every batch.
 #[repr(align(64))]
 pub struct Published<T, S: Primitives> {
     number: S::Number,

@@ -2,9 +2,9 @@
 /// of `shuttle`, and `Threads`, the [`Primitives`](crate::Primitives) of the same.
 ///
 /// Which one it is depends on the crate that calls the macro, so this cannot be a module here: a library is compiled
-/// without `cfg(test)` while the unit tests of another run. Types of `shuttle` work only inside its checks. So unit tests
-/// of what uses this module belong in the crate's `model.rs`, and tests with threads of their own in `tests/`, which link
-/// the library with the standard types.
+/// without `cfg(test)` while the unit tests of another run. Types of `shuttle` work only inside its checks. So unit
+/// tests of what uses this module belong in the crate's `model.rs`, and tests with threads of their own in `tests/`,
+/// which link the library with the standard types.
 #[macro_export]
 macro_rules! sync {
     () => {
