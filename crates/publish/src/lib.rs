@@ -40,9 +40,9 @@
 //! ```
 //!
 //! **Model checks.** The crates that publish test their threads with `shuttle`, which tries many schedules and needs
-//! its own types in place of the standard ones. [`sync!`] declares a module `sync` with the types of the standard library,
-//! or of `shuttle` in the unit tests of the crate that calls it, and [`Published`] takes the difference as a parameter,
-//! `sync::Threads`. So the code here is what those tests check.
+//! its own types in place of the standard ones. [`sync!`] declares a module `sync` with the types of the standard
+//! library, or of `shuttle` in the unit tests of the crate that calls it, and [`Published`] takes the difference as a
+//! parameter, `sync::Threads`. So the code here is what those tests check.
 #![forbid(unsafe_code)]
 
 mod primitives;
