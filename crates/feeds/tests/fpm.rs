@@ -30,7 +30,7 @@ fn paths(rib: &Rib) -> Paths {
     fn family<A: Addr>(rib: &Rib, vrf: u32, found: &mut Paths) {
         for (prefix, path) in rib.iter::<A>(vrf) {
             let hops = path.attributes.next_hops().unwrap().to_string();
-            let name = rib.vrf_name(vrf).unwrap().to_owned();
+            let name = rib.vrf_name(vrf).unwrap().to_string();
             assert_eq!(found.insert((name, prefix.to_string()), hops), None);
         }
     }

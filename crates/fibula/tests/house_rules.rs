@@ -388,3 +388,33 @@ fn the_run_without_vectors_leaves_out_what_says_so() {
     let modules = files.iter().filter(|path| read(path).contains("mod any_isa"));
     assert!(modules.count() >= 8, "the modules that it leaves out");
 }
+
+/// The files of the server, from bottom to top: none uses one that comes later.
+#[test]
+fn the_servers_files_use_what_is_below() {
+    const ORDER: [&[&str]; 5] = [
+        &["http", "table", "counts", "convert", "frozen", "metrics_text", "options", "api"],
+        &["site"],
+        &["handlers"],
+        &["openapi", "endpoints"],
+        &["dispatch", "connection", "server"],
+    ];
+    let source = crates_dir().join("server/src");
+    for (at, names) in ORDER.iter().enumerate() {
+        let mut files = Vec::new();
+        for name in *names {
+            let file = source.join(format!("{name}.rs"));
+            match file.exists() {
+                true => files.push(file),
+                false => sources(&source.join(name), &mut files),
+            }
+        }
+        assert!(files.len() >= names.len(), "{names:?}: a file is not there any more");
+        for above in ORDER[at + 1..].concat() {
+            for path in &files {
+                let uses = read(path).contains(&format!("crate::{above}::"));
+                assert!(!uses, "{}: uses {above}, which is above it", path.display());
+            }
+        }
+    }
+}

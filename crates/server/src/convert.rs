@@ -1,19 +1,19 @@
 //! Converts the contents of a RIB to the types of answers.
 //!
-//! Under the RIB's lock, only references and numbers are copied. The text is made afterwards.
+//! Under the RIB's lock, only references and numbers are copied ([`Names::of`],
+//! [`TableName`](crate::table::TableName)). The text is made afterwards.
 
 use std::fmt::Display;
-use std::sync::Arc;
 
 use fibula_core::Value;
-use fibula_rib::{AttributeSet, Decision, Path, Rib};
+use fibula_rib::{AttributeSet, Decision, Path, Rib, ValueNames};
 
 use crate::api;
 
 /// The data besides routes that answers need of a RIB, copied while it was locked.
 pub(crate) struct Names {
     peers: Vec<(u32, fibula_rib::Peer)>,
-    values: Arc<[String]>,
+    values: ValueNames,
 }
 
 impl Names {
@@ -23,7 +23,7 @@ impl Names {
         numbers.sort_unstable();
         numbers.dedup();
         let peer = |n: u32| Some((n, rib.peers().get(n as usize)?.clone()));
-        let values = rib.value_names().names().into();
+        let values = rib.value_names().clone();
         Self { peers: numbers.into_iter().filter_map(peer).collect(), values }
     }
 
@@ -38,7 +38,7 @@ impl Names {
     }
 
     pub(crate) fn attributes(&self, set: &AttributeSet) -> api::Attributes {
-        attributes(set, &self.values)
+        attributes(set, self.values.names())
     }
 
     pub(crate) fn route(&self, prefix: impl Display, path: &Path) -> api::Route {

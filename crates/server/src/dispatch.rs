@@ -7,11 +7,11 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::access::{check_host, check_token};
-use crate::endpoints::ENDPOINTS;
+use crate::endpoints::{ENDPOINTS, Handler};
 use crate::handlers::bulk::bulk;
 use crate::http::answer::{Answer, Refusal};
 use crate::http::body::Payload;
-use crate::http::endpoint::{Endpoint, Handler, Verb};
+use crate::http::endpoint::{Endpoint, Verb};
 use crate::http::params::{Params, shown};
 use crate::site::Site;
 
@@ -69,7 +69,7 @@ fn find(request: &Request<Incoming>) -> Result<(usize, &str), Refusal> {
 async fn ask(
     site: &Arc<Site>,
     is_loopback: bool,
-    endpoint: &'static Endpoint,
+    endpoint: &'static Endpoint<Handler>,
     rest: &str,
     request: Request<Incoming>,
 ) -> Answer {

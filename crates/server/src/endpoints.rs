@@ -1,10 +1,15 @@
 //! All endpoints in one list, which is used to find and check requests and to generate the OpenAPI document.
 
+use std::sync::{Arc, LazyLock};
+
 use crate::handlers::{
     bulk, changes, health, lookup, metrics, page, peers, routes, search, tables,
 };
-use crate::http::endpoint::{Endpoint, Handler, Parameter, Returns, Takes, Verb};
+use crate::http::answer::{Answer, JSON, whole};
+use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
+use crate::http::params::Params;
 use crate::openapi;
+use crate::site::Site;
 
 const fn text(name: &'static str, summary: &'static str) -> Parameter {
     Parameter { name, takes: Takes::Text, is_required: false, summary }
@@ -25,7 +30,17 @@ const CHANGES_VIEW: Parameter = Parameter {
     summary: "Changes of the prefix and of longer ones (covered, the default), or of the prefix alone (exact).",
 };
 
-const GET: Endpoint = Endpoint {
+/// The function that answers.
+pub(crate) enum Handler {
+    /// A function that is done in microseconds.
+    Now(fn(&Arc<Site>, &Params) -> Answer),
+    /// A function that may copy a table: it has a thread of its own.
+    Slow(fn(&Arc<Site>, &Params) -> Answer),
+    /// The bulk lookup, which has a body.
+    Bulk,
+}
+
+const GET: Endpoint<Handler> = Endpoint {
     method: Verb::Get,
     path: "",
     summary: "",
@@ -39,10 +54,10 @@ const GET: Endpoint = Endpoint {
 };
 
 /// How many there are.
-pub(crate) const COUNT: usize = 16;
+const COUNT: usize = 16;
 
 /// The endpoints; the most frequent ones come first.
-pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
+pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
     Endpoint {
         path: "/v1/lookup/{address}",
         summary: "The longest match of an address, and all routes that cover it.",
@@ -253,7 +268,7 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
         summary: "This document.",
         returns: Returns::Media(&["application/json"]),
         is_open: true,
-        handler: Handler::Now(openapi::answer),
+        handler: Handler::Now(document),
         ..GET
     },
     Endpoint {
@@ -285,3 +300,10 @@ pub(crate) static ENDPOINTS: [Endpoint; COUNT] = [
         ..GET
     },
 ];
+
+/// The OpenAPI document.
+fn document(_: &Arc<Site>, _: &Params) -> Answer {
+    static DOCUMENT: LazyLock<Vec<u8>> =
+        LazyLock::new(|| serde_json::to_vec(&openapi::document(&ENDPOINTS)).unwrap_or_default());
+    Ok(whole(JSON, &DOCUMENT[..]))
+}

@@ -7,7 +7,7 @@ use fibula_core::Vrf;
 use fibula_fib::{Fib, FibOptions};
 use fibula_rib::Live;
 
-use crate::site;
+use crate::table::TableName;
 
 /// A table at one moment.
 pub(crate) struct Frozen {
@@ -28,14 +28,13 @@ const SHARE: u32 = 5;
 impl Frozen {
     fn make(live: &Live, vrf: Vrf) -> Result<Self, String> {
         let (taken, begin) = (Instant::now(), Instant::now());
-        let (table, copy) =
-            live.with_rib(|rib| (site::name(rib, vrf).into_owned(), rib.freeze(vrf)));
+        let (table, copy) = live.with_rib(|rib| (TableName::of(rib, vrf), rib.freeze(vrf)));
         let (sequence, locked) = (copy.sequence(), begin.elapsed());
         let made = copy.table().map_err(|error| error.to_string());
         let fib = made.and_then(|made| {
             Fib::of_table(made, &FibOptions::default()).map_err(|error| error.to_string())
         })?;
-        let cost = begin.elapsed();
+        let (cost, table) = (begin.elapsed(), table.to_string());
         tracing::debug!(table, routes = fib.len(), ?locked, ?cost, "table copied for bulk answers");
         Ok(Self { table, fib, sequence, taken, cost })
     }

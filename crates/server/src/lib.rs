@@ -42,17 +42,20 @@ pub mod api;
 pub mod client;
 mod connection;
 mod convert;
+mod counts;
 mod dispatch;
 mod endpoints;
 mod frozen;
 mod handlers;
 mod http;
+mod metrics_text;
 mod openapi;
 mod options;
 mod server;
 mod site;
+mod table;
 
-pub use handlers::metrics::{MetricsText, MoreMetrics};
+pub use metrics_text::{MetricsText, MoreMetrics};
 pub use options::{Limits, ServerOptions, TlsFiles};
 pub use server::{Server, ServerError};
 

@@ -1,17 +1,12 @@
 //! The OpenAPI document, generated from the list of endpoints and the types of their answers.
 
-use std::sync::{Arc, LazyLock};
-
 use hyper::StatusCode;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use crate::api;
-use crate::endpoints::ENDPOINTS;
-use crate::http::answer::{Answer, JSON, whole};
+use crate::http::answer::JSON;
 use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
-use crate::http::params::Params;
-use crate::site::Site;
 
 /// The types of all answers, with those that they have in them.
 #[derive(OpenApi)]
@@ -33,11 +28,11 @@ struct Schemas;
 /// The statuses with which every request may be refused.
 const ALWAYS: [u16; 4] = [400, 403, 405, 503];
 
-/// The document.
-pub(crate) fn document() -> Value {
+/// The document about these endpoints.
+pub(crate) fn document<H>(endpoints: &[Endpoint<H>]) -> Value {
     let schemas = serde_json::to_value(Schemas::openapi().components).unwrap_or_default();
     let mut paths = Map::new();
-    for endpoint in &ENDPOINTS {
+    for endpoint in endpoints {
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         path[endpoint.method.name().to_lowercase()] = operation(endpoint);
     }
@@ -57,13 +52,7 @@ pub(crate) fn document() -> Value {
     document
 }
 
-pub(crate) fn answer(_: &Arc<Site>, _: &Params) -> Answer {
-    static DOCUMENT: LazyLock<Vec<u8>> =
-        LazyLock::new(|| serde_json::to_vec(&document()).unwrap_or_default());
-    Ok(whole(JSON, &DOCUMENT[..]))
-}
-
-fn operation(endpoint: &Endpoint) -> Value {
+fn operation<H>(endpoint: &Endpoint<H>) -> Value {
     let mut responses = Map::new();
     responses.insert("200".to_owned(), returned(&endpoint.returns));
     let with_token: &[u16] = if endpoint.is_open { &[] } else { &[401] };

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::MoreMetrics;
+use crate::metrics_text::MoreMetrics;
 
 /// Options of a [`Server`](crate::Server). By default it listens on loopback, without a token and without TLS.
 #[derive(Clone, Debug)]

@@ -22,6 +22,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 
 use crate::connection::{raw, serve};
+use crate::endpoints::ENDPOINTS;
 use crate::handlers::changes::follow;
 use crate::site::Site;
 use crate::{ServerOptions, TlsFiles};
@@ -62,7 +63,8 @@ impl Server {
             .enable_all()
             .build()
             .map_err(ServerError::Threads)?;
-        let site = Arc::new(Site::new(live, board, options));
+        let endpoints = ENDPOINTS.iter().map(|one| (one.method.name(), one.path));
+        let site = Arc::new(Site::new(live, board, options, endpoints));
         let mut addresses = Vec::new();
         let _context = runtime.enter();
         for listener in listeners {
@@ -88,7 +90,7 @@ impl Server {
 
     /// The OpenAPI document.
     pub fn openapi() -> serde_json::Value {
-        crate::openapi::document()
+        crate::openapi::document(&ENDPOINTS)
     }
 
     /// Stops: accepts no more connections, and waits less than a second for running answers.

@@ -1,9 +1,8 @@
 //! The state of a server: the table, the status of the sources, and the counters.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fibula_core::Vrf;
@@ -14,10 +13,11 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::ServerOptions;
 use crate::api;
+use crate::counts::{Counts, Route};
 use crate::frozen::{Frozen, FrozenTables};
-use crate::handlers::{self, metrics::Counts};
 use crate::http::answer::Refusal;
 use crate::http::time::rfc3339;
+use crate::table::{table, tables};
 
 /// The state that all requests share.
 pub(crate) struct Site {
@@ -27,8 +27,8 @@ pub(crate) struct Site {
     pub(crate) started: SystemTime,
     frozen: FrozenTables,
     pub(crate) counts: Counts,
-    /// Whether a table has been complete.
-    was_ready: AtomicBool,
+    /// Whether a table has been complete since the server began.
+    pub(crate) was_ready: AtomicBool,
     pub(crate) bulk: Arc<Semaphore>,
     pub(crate) slow: Arc<Semaphore>,
     pub(crate) watchers: Arc<Semaphore>,
@@ -41,7 +41,13 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    pub(crate) fn new(live: Arc<Live>, board: Arc<Board>, options: ServerOptions) -> Self {
+    /// `endpoints` are those whose answers are counted.
+    pub(crate) fn new(
+        live: Arc<Live>,
+        board: Arc<Board>,
+        options: ServerOptions,
+        endpoints: impl Iterator<Item = Route>,
+    ) -> Self {
         let limits = &options.limits;
         let places = |count: usize| Arc::new(Semaphore::new(count));
         Self {
@@ -54,7 +60,7 @@ impl Site {
             options,
             started: SystemTime::now(),
             frozen: FrozenTables::default(),
-            counts: Counts::default(),
+            counts: Counts::new(endpoints),
             was_ready: AtomicBool::new(false),
             watched: Notify::new(),
             stop: watch::Sender::new(false),
@@ -90,18 +96,6 @@ impl Site {
         states().any(has_said) && !states().any(|state| state == SourceState::Resync)
     }
 
-    /// Whether some table has been complete since the server began.
-    pub(crate) fn is_ready(&self) -> bool {
-        if self.was_ready.load(Ordering::Relaxed) {
-            return true;
-        }
-        let is_ready = handlers::tables::all(self).iter().any(|table| table.complete);
-        if is_ready && !self.was_ready.swap(true, Ordering::Relaxed) {
-            tracing::info!("the first table is complete: ready");
-        }
-        is_ready
-    }
-
     /// The newest changes of these tables, as far as they are known.
     pub(crate) fn newest_changes(&self, tables: usize) -> BTreeMap<Vrf, SystemTime> {
         let mut newest = BTreeMap::new();
@@ -117,13 +111,13 @@ impl Site {
 
     /// A copy of the requested table, or of the only one.
     pub(crate) fn frozen_table(&self, params: Option<&str>) -> Result<Arc<Frozen>, Refusal> {
-        let vrf = self.live.with_rib(|rib| handlers::table(rib, params))?;
+        let vrf = self.live.with_rib(|rib| table(rib, params))?;
         self.frozen(vrf)
     }
 
     /// All tables that have routes, held still one after the other.
     pub(crate) fn frozen_tables(&self) -> Result<Vec<Arc<Frozen>>, Refusal> {
-        let vrfs = self.live.with_rib(|rib| handlers::tables(rib, None))?;
+        let vrfs = self.live.with_rib(|rib| tables(rib, None))?;
         vrfs.into_iter().map(|vrf| self.frozen(vrf)).collect()
     }
 
@@ -143,11 +137,6 @@ impl Site {
 /// A time in microseconds since 1970.
 pub(crate) fn time(micros: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(micros)
-}
-
-/// The name of a table: that of the VRF, or its number.
-pub(crate) fn name(rib: &Rib, vrf: Vrf) -> Cow<'_, str> {
-    rib.vrf_name(vrf).map_or_else(|| Cow::Owned(vrf.to_string()), Cow::Borrowed)
 }
 
 fn source(status: fibula_feeds::SourceStatus) -> api::SourceStatus {

@@ -91,7 +91,7 @@ fn written(hop: &Value, interfaces: &BTreeMap<String, u32>) -> Option<String> {
 pub fn fed(rib: &Rib) -> Shown {
     let mut shown = Shown::new();
     for vrf in rib.vrfs() {
-        let name = rib.vrf_name(vrf).unwrap_or_default();
+        let name = rib.vrf_name(vrf).map_or("", |name| name);
         let table = match name.strip_prefix("kernel").unwrap_or_else(|| panic!("table {name:?}")) {
             "" => 0,
             number => number[1..].parse().unwrap(),

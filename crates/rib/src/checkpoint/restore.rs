@@ -44,7 +44,7 @@ pub(super) fn restore(
     }
     let mut names = VrfNames::default();
     for (vrf, name) in meta.vrfs {
-        if name.is_empty() || !names.set(vrf, name) {
+        if name.is_empty() || !names.set(vrf, &name) {
             return Err(bad(format!("VRF {vrf} has no name, or one that occurs twice")));
         }
     }

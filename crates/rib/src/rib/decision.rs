@@ -5,6 +5,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use fibula_core::AnyPrefix;
+
 use super::set::{AttributeSet, Rank};
 
 /// One criterion of the decision.
@@ -113,9 +115,10 @@ pub struct Path {
 /// one is better. Its text form is for people.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    pub(super) prefix: String,
+    pub(super) prefix: AnyPrefix,
     pub(super) paths: Vec<(Path, Option<Step>)>,
-    pub(super) names: Vec<String>,
+    /// The peers of the paths; `None` for a number that is no peer's.
+    pub(super) peers: Vec<Option<Peer>>,
 }
 
 impl Decision {
@@ -132,12 +135,18 @@ impl Decision {
 
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (best, name) = (&self.paths[0].0, &self.names[0]);
-        write!(f, "{}: {name} has the best path: {}", self.prefix, best.attributes)?;
+        let name = |(path, peer): (&Path, &Option<Peer>)| match peer {
+            Some(peer) => peer.to_string(),
+            None => format!("peer {}", path.peer),
+        };
+        let best = &self.paths[0].0;
+        let first = name((best, &self.peers[0]));
+        write!(f, "{}: {first} has the best path: {}", self.prefix, best.attributes)?;
         if self.paths.len() == 1 {
             f.write_str("; there is no other")?;
         }
-        for ((path, step), name) in self.paths.iter().zip(&self.names).skip(1) {
+        for ((path, step), peer) in self.paths.iter().zip(&self.peers).skip(1) {
+            let name = name((path, peer));
             let step = step.map_or(String::new(), |step| step.to_string());
             write!(f, "\n  over {name} by {step}: {}", path.attributes)?;
         }

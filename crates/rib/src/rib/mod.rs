@@ -35,6 +35,8 @@ mod vrfs;
 
 use std::collections::BTreeMap;
 
+use std::sync::Arc;
+
 use fibula_core::{
     Addr, AnyPrefix, Change as CoreChange, FamilyType, Hop, PerFamily, Prefix, Update, Vrf,
 };
@@ -187,7 +189,7 @@ impl Rib {
     /// let mut rib = fibula_rib::Rib::default();
     /// rib.name_global("fpm");
     /// assert_eq!(["fpm", "fpm/100", "bgp", "fpm/100", ""].map(|name| rib.vrf(name)), [0, 1, 2, 1, 0]);
-    /// assert_eq!((rib.vrf_name(1), rib.find_vrf("bmp")), (Some("fpm/100"), None));
+    /// assert_eq!((rib.vrf_name(1).map(|name| &**name), rib.find_vrf("bmp")), (Some("fpm/100"), None));
     /// ```
     pub fn vrf(&mut self, name: &str) -> Vrf {
         let Self { vrf_names, vrfs, .. } = self;
@@ -196,7 +198,7 @@ impl Rib {
 
     /// Names VRF 0, which a checkpoint stores as its table. Returns whether name and number were free.
     pub fn name_global(&mut self, name: &str) -> bool {
-        !name.is_empty() && self.vrf_names.set(0, name.to_owned())
+        !name.is_empty() && self.vrf_names.set(0, name)
     }
 
     /// The number of the VRF with this name, if there is one.
@@ -204,8 +206,8 @@ impl Rib {
         self.vrf_names.find(name)
     }
 
-    /// The name of the VRF, if it has one.
-    pub fn vrf_name(&self, vrf: Vrf) -> Option<&str> {
+    /// The name of the VRF, if it has one. It is shared, so that it can be kept without a copy.
+    pub fn vrf_name(&self, vrf: Vrf) -> Option<&Arc<str>> {
         self.vrf_names.name(vrf)
     }
 

@@ -1,6 +1,7 @@
 //! The attributes of a set by name, for table columns and for display.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use fibula_core::{BgpAttributes, Value};
 
@@ -29,19 +30,21 @@ pub(crate) const BGP: [(&str, ColumnKind); 7] = [
 /// assert_eq!(names.places(["country", "site"]), [2, 0]);
 /// assert_eq!(names.names(), ["site", "owner", "country"]);
 /// ```
+///
+/// A clone shares the names with its original, until either gets new ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ValueNames(Vec<String>);
+pub struct ValueNames(Arc<Vec<String>>);
 
 impl ValueNames {
     pub(crate) fn new(names: Vec<String>) -> Self {
-        Self(names)
+        Self(Arc::new(names))
     }
 
     /// The positions of a source's columns. New names are added at the end.
     pub fn places<'a>(&mut self, columns: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
         let place = |column: &str| {
             self.0.iter().position(|name| name == column).unwrap_or_else(|| {
-                self.0.push(column.to_owned());
+                Arc::make_mut(&mut self.0).push(column.to_owned());
                 self.0.len() - 1
             })
         };

@@ -141,16 +141,12 @@ impl Rib {
         paths.sort_by(|a, b| self.preference.compare(&contender(a), &contender(b)).0);
         let step = |path: &Path| self.preference.compare(&best, &contender(path)).1;
         let steps: Vec<_> = paths.iter().map(step).collect();
-        let name = |path: &Path| match self.peers.get(path.peer as usize) {
-            Some(peer) => peer.to_string(),
-            None => format!("peer {}", path.peer),
-        };
-        let names = paths.iter().map(name).collect();
+        let peers = paths.iter().map(|path| self.peers.get(path.peer as usize).cloned()).collect();
         let lost = steps.into_iter().enumerate().map(|(i, step)| (i > 0).then_some(step));
         Some(Decision {
-            prefix: prefix.to_string(),
+            prefix: prefix.into(),
             paths: paths.into_iter().zip(lost).collect(),
-            names,
+            peers,
         })
     }
 

@@ -1,6 +1,7 @@
 //! The names of routing instances in the sources.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fibula_core::Vrf;
 use hashbrown::HashMap;
@@ -8,8 +9,8 @@ use hashbrown::HashMap;
 /// Names of VRFs, each once, and the numbers that updates name them by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VrfNames {
-    of: BTreeMap<Vrf, String>,
-    numbers: HashMap<String, Vrf>,
+    of: BTreeMap<Vrf, Arc<str>>,
+    numbers: HashMap<Arc<str>, Vrf>,
 }
 
 impl VrfNames {
@@ -25,22 +26,23 @@ impl VrfNames {
         let first = self.of.len().max(1) as Vrf;
         let is_free = |number: &Vrf| !self.of.contains_key(number) && !is_used(*number);
         let number = (first..Vrf::MAX).find(is_free).unwrap_or(Vrf::MAX);
-        self.set(number, name.to_owned());
+        self.set(number, name);
         number
     }
 
     /// Sets the name if number and name are free, and returns whether they were.
-    pub(crate) fn set(&mut self, number: Vrf, name: String) -> bool {
-        let is_free = !self.of.contains_key(&number) && !self.numbers.contains_key(&name);
+    pub(crate) fn set(&mut self, number: Vrf, name: &str) -> bool {
+        let is_free = !self.of.contains_key(&number) && !self.numbers.contains_key(name);
         if is_free {
-            self.numbers.insert(name.clone(), number);
+            let name: Arc<str> = name.into();
+            self.numbers.insert(Arc::clone(&name), number);
             self.of.insert(number, name);
         }
         is_free
     }
 
-    pub(crate) fn name(&self, number: Vrf) -> Option<&str> {
-        self.of.get(&number).map(String::as_str)
+    pub(crate) fn name(&self, number: Vrf) -> Option<&Arc<str>> {
+        self.of.get(&number)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<Vrf> {
@@ -48,6 +50,6 @@ impl VrfNames {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Vrf, &str)> {
-        self.of.iter().map(|(&number, name)| (number, name.as_str()))
+        self.of.iter().map(|(&number, name)| (number, &**name))
     }
 }

@@ -16,14 +16,14 @@ use hyper::Response;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Sleep, sleep};
 
-use super::table;
 use crate::api;
 use crate::convert::Names;
 use crate::http::answer::{Answer, Refusal, json, of};
-use crate::http::body::Payload;
+use crate::http::body::{Events, Payload};
 use crate::http::params::Params;
 use crate::http::time::rfc3339;
 use crate::site::{self, Site};
+use crate::table::{TableName, table};
 
 /// Default and maximum number of changes in an answer.
 pub(crate) const LIMIT: usize = 100;
@@ -99,14 +99,14 @@ fn shapes(site: &Site, changes: &[Changed]) -> Vec<api::Change> {
     }
     let (names, tables) = site.live.with_rib(|rib| {
         let peers = changes.iter().map(|change| change.peer);
-        let table = |change: &Changed| site::name(rib, change.vrf).into_owned();
+        let table = |change: &Changed| TableName::of(rib, change.vrf);
         (Names::of(rib, peers), changes.iter().map(table).collect::<Vec<_>>())
     });
     let base = base(site);
-    let shape = |(change, table): (&Changed, String)| api::Change {
+    let shape = |(change, table): (&Changed, TableName)| api::Change {
         id: base + change.id,
         time: rfc3339(site::time(change.time)),
-        table,
+        table: table.to_string(),
         prefix: change.prefix.to_string(),
         peer: change.best.as_ref().map(|_| names.peer(change.peer)),
         attributes: change.best.as_ref().map(|set| names.attributes(set)),
@@ -127,7 +127,7 @@ pub(crate) fn events(site: &Arc<Site>, params: &Params) -> Answer {
         .try_acquire_owned()
         .map_err(|_| Refusal::busy("too many clients read changes already; try again later", 10))?;
     let (next, lost) = begin(site.live.history(), base(site), last);
-    let events = Events {
+    let events = ChangeEvents {
         which,
         next,
         ready: lost.map(event_lost).into_iter().collect(),
@@ -179,7 +179,7 @@ fn until_newer(site: &Site, next: u64) -> Pin<Box<dyn Future<Output = ()> + Send
 
 /// The body of an answer that does not end. It holds a place in the history and no changes, so a reader that
 /// is slow costs nothing, and misses changes when they leave the history.
-pub(crate) struct Events {
+struct ChangeEvents {
     site: Arc<Site>,
     which: Which,
     next: u64,
@@ -193,8 +193,8 @@ pub(crate) struct Events {
     _place: OwnedSemaphorePermit,
 }
 
-impl Events {
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+impl Events for ChangeEvents {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if std::mem::take(&mut self.is_first) {
             // Makes the client and proxies see the beginning at once.
             return Poll::Ready(Some(Bytes::from_static(b": changes of best routes\n\n")));
@@ -219,7 +219,9 @@ impl Events {
             }
         }
     }
+}
 
+impl ChangeEvents {
     /// Takes the next changes; false if the request selects none of many.
     fn read(&mut self) -> bool {
         let mut scanned = 0;

@@ -1,6 +1,7 @@
 //! Whether the server works, and whether at least one of its tables is complete.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hyper::StatusCode;
 
@@ -9,6 +10,7 @@ use crate::api;
 use crate::http::answer::{Answer, Refusal, json};
 use crate::http::params::Params;
 use crate::site::Site;
+use crate::table::TableName;
 
 pub(crate) fn healthz(site: &Arc<Site>, _: &Params) -> Answer {
     match trouble(site) {
@@ -18,10 +20,22 @@ pub(crate) fn healthz(site: &Arc<Site>, _: &Params) -> Answer {
 }
 
 pub(crate) fn readyz(site: &Arc<Site>, _: &Params) -> Answer {
-    if site.is_ready() {
+    if is_ready(site) {
         return ok();
     }
     Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no table is complete so far"))
+}
+
+/// Whether some table has been complete since the server began.
+fn is_ready(site: &Site) -> bool {
+    if site.was_ready.load(Ordering::Relaxed) {
+        return true;
+    }
+    let is_ready = tables::all(site).iter().any(|table| table.complete);
+    if is_ready && !site.was_ready.swap(true, Ordering::Relaxed) {
+        tracing::info!("the first table is complete: ready");
+    }
+    is_ready
 }
 
 fn ok() -> Answer {
@@ -33,7 +47,7 @@ fn ok() -> Answer {
 fn trouble(site: &Site) -> Option<String> {
     let longest = site.options.longest_lag;
     for vrf in site.live.followed() {
-        let name = || site.live.with_rib(|rib| crate::site::name(rib, vrf).into_owned());
+        let name = || site.live.with_rib(|rib| TableName::of(rib, vrf));
         let lag = site.live.lag::<u32>(vrf).max(site.live.lag::<u128>(vrf)).unwrap_or_default();
         if lag > longest {
             let (lag, longest) = (lag.as_secs_f64(), longest.as_secs_f64());

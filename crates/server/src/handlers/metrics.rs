@@ -1,84 +1,18 @@
 //! Metrics for Prometheus, in its text format.
 
-use std::fmt::{self, Display, Write as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fibula_core::{Addr, Vrf};
 use fibula_rib::RibMemory;
-use hyper::StatusCode;
 
-use crate::endpoints::{COUNT, ENDPOINTS};
+use crate::counts::{CLASSES, Counts};
 use crate::http::answer::{Answer, whole};
 use crate::http::params::Params;
-use crate::site::{self, Site};
-
-/// The server's own counters.
-#[derive(Default)]
-pub(crate) struct Counts {
-    /// Answers by endpoint, the last for paths that there are not, and by class of status.
-    answers: [[AtomicU64; CLASSES.len()]; COUNT + 1],
-    pub(crate) connections: AtomicUsize,
-    pub(crate) accepted: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    /// Addresses that bulk lookups answered.
-    pub(crate) addresses: AtomicU64,
-}
-
-const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-
-impl Counts {
-    /// An answer of this endpoint.
-    pub(crate) fn answered(&self, endpoint: Option<usize>, status: StatusCode) {
-        let class = usize::from(status.as_u16() / 100 - 1).min(CLASSES.len() - 1);
-        let endpoint = endpoint.unwrap_or(COUNT);
-        self.answers[endpoint][class].fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Writes metrics in Prometheus's text format: a head for each name, then its samples. The prefix `fibula_` is added
-/// to names.
-#[derive(Default)]
-pub struct MetricsText(String);
-
-use MetricsText as Text;
-
-impl MetricsText {
-    /// Begins a metric with its name, its type (`counter`, `gauge` or `histogram`), and a description.
-    pub fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = write!(self.0, "# HELP fibula_{name} {help}\n# TYPE fibula_{name} {kind}\n");
-    }
-
-    /// Writes a sample of the metric, with labels and their values.
-    pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        let _ = write!(self.0, "fibula_{name}");
-        for (at, (label, text)) in labels.iter().enumerate() {
-            let text = text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
-            let open = if at == 0 { '{' } else { ',' };
-            let _ = write!(self.0, "{open}{label}=\"{text}\"");
-        }
-        let close = if labels.is_empty() { "" } else { "}" };
-        let _ = writeln!(self.0, "{close} {value}");
-    }
-
-    /// Writes a metric with a single sample.
-    pub fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.head(name, kind, help);
-        self.sample(name, &[], value);
-    }
-}
-
-/// Additional metrics of the program around the server, written after the server's own at each request. The function
-/// must not block.
-#[derive(Clone)]
-pub struct MoreMetrics(pub Arc<dyn Fn(&mut MetricsText) + Send + Sync>);
-
-impl fmt::Debug for MoreMetrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MoreMetrics")
-    }
-}
+use crate::metrics_text::{MetricsText as Text, MoreMetrics};
+use crate::site::Site;
+use crate::table::TableName;
 
 pub(crate) fn metrics(site: &Arc<Site>, _: &Params) -> Answer {
     let mut text = Text::default();
@@ -227,10 +161,9 @@ fn tables(site: &Site, text: &mut Text) {
 
 fn of_table<A: Addr>(site: &Site, vrf: Vrf) -> Option<OfTable> {
     let generation = site.live.current::<A>(vrf)?;
-    let (table, routes) =
-        site.live.with_rib(|rib| (site::name(rib, vrf).into_owned(), rib.len::<A>(vrf)));
+    let (table, routes) = site.live.with_rib(|rib| (TableName::of(rib, vrf), rib.len::<A>(vrf)));
     Some(OfTable {
-        table,
+        table: table.to_string(),
         family: if A::BITS == 32 { "ipv4" } else { "ipv6" },
         routes,
         generation: generation.number(),
@@ -269,10 +202,9 @@ fn sources(site: &Site, text: &mut Text) {
 }
 
 fn http(site: &Site, text: &mut Text) {
-    let Counts { answers, connections, accepted, refused, addresses } = &site.counts;
+    let Counts { connections, accepted, refused, addresses, .. } = &site.counts;
     text.head("http_requests_total", "counter", "Requests that were answered.");
-    let paths = ENDPOINTS.iter().map(|endpoint| (endpoint.method.name(), endpoint.path));
-    for ((method, path), classes) in paths.chain([("", "other")]).zip(answers) {
+    for ((method, path), classes) in site.counts.answers() {
         for (class, count) in CLASSES.iter().zip(classes) {
             let count = count.load(Ordering::Relaxed);
             if count > 0 {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use fibula_core::{Addr, AnyPrefix, Prefix};
 use fibula_rib::{Decision, Rib};
 
-use super::tables;
 use crate::api;
 use crate::convert::Names;
 use crate::http::answer::{Answer, Refusal, json};
 use crate::http::params::{Params, prefix};
-use crate::site::{self, Site};
+use crate::site::Site;
+use crate::table::{NoTable, TableName, tables};
 
 /// Default and maximum number of prefixes of a table in an answer.
 pub(crate) const LIMIT: usize = 100;
@@ -43,7 +43,7 @@ pub(crate) fn routes(site: &Arc<Site>, params: &Params) -> Answer {
 
 /// The decisions of a table, and whether there are more.
 struct Decisions<A> {
-    table: String,
+    table: TableName,
     found: Vec<(Prefix<A>, Decision)>,
     truncated: bool,
 }
@@ -58,18 +58,18 @@ fn of_family<A: Addr>(
     let (tables, names) = site.live.with_rib(|rib| look(rib, view, after, limit, table))?;
     let of_table = |Decisions { table, found, truncated }: Decisions<A>| {
         let routes = found.iter().map(|(prefix, why)| names.paths(prefix, why)).collect();
-        api::TableRoutes { table, routes, truncated }
+        api::TableRoutes { table: table.to_string(), routes, truncated }
     };
     Ok(tables.into_iter().map(of_table).collect())
 }
 
-fn look<A: Addr>(
+fn look<'t, A: Addr>(
     rib: &Rib,
     (prefix, view): (Prefix<A>, &str),
     after: Option<Prefix<A>>,
     limit: usize,
-    table: Option<&str>,
-) -> Result<(Vec<Decisions<A>>, Names), Refusal> {
+    table: Option<&'t str>,
+) -> Result<(Vec<Decisions<A>>, Names), NoTable<'t>> {
     let of_table = |vrf| {
         // One more than the limit shows whether there are more.
         let mut prefixes: Vec<Prefix<A>> = match view {
@@ -86,7 +86,7 @@ fn look<A: Addr>(
         prefixes.truncate(limit);
         let explain = |prefix| Some((prefix, rib.explain(vrf, prefix)?));
         let found = prefixes.into_iter().filter_map(explain).collect();
-        Decisions { table: site::name(rib, vrf).into_owned(), found, truncated }
+        Decisions { table: TableName::of(rib, vrf), found, truncated }
     };
     let tables: Vec<_> = tables(rib, table)?.into_iter().map(of_table).collect();
     let decisions = tables.iter().flat_map(|table| &table.found).map(|(_, why)| why);

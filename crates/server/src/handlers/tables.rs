@@ -12,7 +12,8 @@ use crate::http::answer::{Answer, json, whole};
 use crate::http::body::Payload;
 use crate::http::params::Params;
 use crate::http::time::rfc3339;
-use crate::site::{self, Site};
+use crate::site::Site;
+use crate::table::TableName;
 
 pub(crate) fn tables(site: &Arc<Site>, _: &Params) -> Answer {
     json(&api::Tables {
@@ -26,19 +27,22 @@ pub(crate) fn tables(site: &Arc<Site>, _: &Params) -> Answer {
 pub(crate) fn all(site: &Site) -> Vec<api::TableStatus> {
     let vrfs = site.tables();
     let newest = site.newest_changes(vrfs.len());
-    let seen: Vec<(Vrf, String, [usize; 2])> = site.live.with_rib(|rib| {
+    let seen: Vec<(Vrf, TableName, [usize; 2])> = site.live.with_rib(|rib| {
         let table = |vrf| {
             let routes = [rib.len::<u32>(vrf), rib.len::<u128>(vrf)];
-            (vrf, site::name(rib, vrf).into_owned(), routes)
+            (vrf, TableName::of(rib, vrf), routes)
         };
         vrfs.into_iter().map(table).collect()
     });
-    let status = |(vrf, name, [v4, v6]): (Vrf, String, [usize; 2])| api::TableStatus {
-        complete: site.is_complete(&name, v4 + v6 > 0),
-        newest_change: newest.get(&vrf).copied().map(rfc3339),
-        ipv4: family::<u32>(site, vrf, v4),
-        ipv6: family::<u128>(site, vrf, v6),
-        name,
+    let status = |(vrf, name, [v4, v6]): (Vrf, TableName, [usize; 2])| {
+        let name = name.to_string();
+        api::TableStatus {
+            complete: site.is_complete(&name, v4 + v6 > 0),
+            newest_change: newest.get(&vrf).copied().map(rfc3339),
+            ipv4: family::<u32>(site, vrf, v4),
+            ipv6: family::<u128>(site, vrf, v6),
+            name,
+        }
     };
     seen.into_iter().map(status).collect()
 }

@@ -8,7 +8,11 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc::Receiver;
 
-use crate::handlers::changes::Events;
+/// Server-sent events, as they happen.
+pub(crate) trait Events: Send {
+    /// The bytes of the next events; `None` at the end.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>>;
+}
 
 /// The body of an answer.
 pub(crate) enum Payload {
@@ -18,7 +22,7 @@ pub(crate) enum Payload {
     /// answer is not complete.
     Pieces(Receiver<io::Result<Bytes>>),
     /// Server-sent events.
-    Events(Box<Events>),
+    Events(Box<dyn Events>),
 }
 
 impl Body for Payload {

@@ -1,13 +1,7 @@
 //! The description of an endpoint, which is used to find, check and document requests.
 
-use std::sync::Arc;
-
-use super::answer::Answer;
-use super::params::Params;
-use crate::site::Site;
-
-/// One endpoint.
-pub(crate) struct Endpoint {
+/// One endpoint, with a handler of type `H`.
+pub(crate) struct Endpoint<H> {
     pub(crate) method: Verb,
     /// Its path; a last part in braces stands for the rest of the path, slashes included.
     pub(crate) path: &'static str,
@@ -23,7 +17,7 @@ pub(crate) struct Endpoint {
     pub(crate) is_open: bool,
     /// Whether it takes any query: a page reads its own, and a link that was shared may have got parameters on its way.
     pub(crate) is_lenient: bool,
-    pub(crate) handler: Handler,
+    pub(crate) handler: H,
 }
 
 /// The HTTP method.
@@ -41,16 +35,6 @@ impl Verb {
             Self::Post => "POST",
         }
     }
-}
-
-/// The function that answers.
-pub(crate) enum Handler {
-    /// A function that is done in microseconds.
-    Now(fn(&Arc<Site>, &Params) -> Answer),
-    /// A function that may copy a table: it has a thread of its own.
-    Slow(fn(&Arc<Site>, &Params) -> Answer),
-    /// The bulk lookup, which has a body.
-    Bulk,
 }
 
 /// The content of an answer.
@@ -80,7 +64,7 @@ pub(crate) enum Takes {
     Word(&'static [&'static str]),
 }
 
-impl Endpoint {
+impl<H> Endpoint<H> {
     /// The rest of the path, `""` if the endpoint has none; `None` if the path is another one.
     pub(crate) fn rest<'a>(&self, path: &'a str) -> Option<&'a str> {
         match self.path.split_once('{') {

@@ -27,8 +27,8 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 impl Params {
-    pub(crate) fn new(
-        endpoint: &Endpoint,
+    pub(crate) fn new<H>(
+        endpoint: &Endpoint<H>,
         rest: &str,
         uri: &Uri,
         headers: HeaderMap,
@@ -82,7 +82,7 @@ impl Params {
     }
 }
 
-fn unknown(name: &str, endpoint: &Endpoint) -> Refusal {
+fn unknown<H>(name: &str, endpoint: &Endpoint<H>) -> Refusal {
     let known: Vec<_> = endpoint.query.iter().map(|known| known.name).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     Refusal::bad(format_args!("no parameter {}; there are: {known}", shown(name)))
