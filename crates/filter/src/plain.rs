@@ -80,14 +80,10 @@ impl Filter {
     }
 
     /// [`Filter::probe`] as planned. Where the instructions for the form are missing it is a lesser
-    /// one. [`Form::Permute`], [`Form::Naive`] and [`Form::Refill`] mix the order.
+    /// one. The papers' forms mix the order.
     ///
     /// # Panics
     /// As [`Filter::probe`].
-    ///
-    /// [`Form::Permute`]: crate::Form::Permute
-    /// [`Form::Naive`]: crate::Form::Naive
-    /// [`Form::Refill`]: crate::Form::Refill
     pub fn probe_with<T: WordKey>(
         &self,
         plan: Plan,

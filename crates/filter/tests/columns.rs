@@ -72,7 +72,7 @@ where
     };
     let expected = passing(&|key| filter.contains(key));
     assert!((0..keys.len()).step_by(3).all(|i| expected.contains(&(digests[i], rows[i]))));
-    for form in Form::ALL {
+    for &form in Form::ALL {
         for (ways, prefetch) in [(1, false), (form.max_ways(), true)] {
             let plan = Plan { form, ways, prefetch };
             let mut got =

@@ -6,18 +6,18 @@
 
 mod part;
 mod positions;
+#[cfg(feature = "papers")]
 mod refill;
 mod staged;
 
 use std::fmt;
 use std::marker::PhantomData;
 
-use fibula_simd::{Isa, Level, Permutations, Word};
+use fibula_simd::{Isa, Level, Word};
 
 use crate::families::{HashFamily, of_family};
 use crate::hash::{Hash, nth};
 use crate::{Key, Parameters, WordKey};
-use refill::{ByItself, ByTable, Refill};
 use staged::Staged;
 
 pub(crate) use part::{HashAll, Part};
@@ -26,19 +26,22 @@ pub use part::{Parting, hash_all};
 pub(crate) use positions::BitPositions;
 
 /// How a batch of keys is tested. All forms let the same keys pass; they differ in speed, and in the
-/// order of passing keys.
+/// order of passing keys. The papers' forms are there with the feature `papers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// One key after the other, to its first bit that is not set. In the order of the keys.
     Scalar,
     /// Vectors of 256 bits whose lanes move to the next position or the next key on their own, by a table of
     /// permutations (Polychroniou and Ross), with which HPBF is compared. At most two ways.
+    #[cfg(feature = "papers")]
     Permute,
     /// [`Form::Permute`] with vectors of 512 bits and nothing else changed, HPBF's *naive* form: the table
     /// has 65,536 rows, 1 MiB. At most two ways.
+    #[cfg(feature = "papers")]
     Naive,
     /// HPBF: vectors of 512 bits, whose finished lanes are filled by an expanding load. One to eight
     /// ways.
+    #[cfg(feature = "papers")]
     Refill,
     /// Ours: all keys of a block at their first position, those that pass at the second, and so on. No vector waits for
     /// the one before. In the order of the keys; needs AVX2 or AVX-512.
@@ -47,15 +50,26 @@ pub enum Form {
 
 impl Form {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Scalar, Self::Permute, Self::Naive, Self::Refill, Self::Staged];
+    pub const ALL: &'static [Self] = &[
+        Self::Scalar,
+        #[cfg(feature = "papers")]
+        Self::Permute,
+        #[cfg(feature = "papers")]
+        Self::Naive,
+        #[cfg(feature = "papers")]
+        Self::Refill,
+        Self::Staged,
+    ];
 
-    /// `"scalar"`, `"permute"`, `"naive"`, `"hpbf"` or `"staged"`.
+    /// `"scalar"` or `"staged"`; of the papers `"permute"`, `"naive"`, `"hpbf"`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
+            #[cfg(feature = "papers")]
             Self::Permute => "permute",
+            #[cfg(feature = "papers")]
             Self::Naive => "naive",
+            #[cfg(feature = "papers")]
             Self::Refill => "hpbf",
             Self::Staged => "staged",
         }
@@ -65,7 +79,10 @@ impl Form {
     pub const fn runs_on(self, isa: Isa) -> bool {
         match self {
             Self::Scalar => true,
-            Self::Permute | Self::Staged => !matches!(isa, Isa::Scalar),
+            Self::Staged => !matches!(isa, Isa::Scalar),
+            #[cfg(feature = "papers")]
+            Self::Permute => !matches!(isa, Isa::Scalar),
+            #[cfg(feature = "papers")]
             Self::Naive | Self::Refill => matches!(isa, Isa::Avx512),
         }
     }
@@ -74,7 +91,9 @@ impl Form {
     pub const fn max_ways(self) -> usize {
         match self {
             Self::Scalar | Self::Staged => 1,
+            #[cfg(feature = "papers")]
             Self::Permute | Self::Naive => 2,
+            #[cfg(feature = "papers")]
             Self::Refill => 8,
         }
     }
@@ -214,41 +233,8 @@ impl<T: Word> Job<'_, T> {
             (Form::Scalar, _) => None,
             (Form::Staged, false) => level.run(Staged::<_, F, false>(job, PhantomData)),
             (Form::Staged, true) => level.run(Staged::<_, F, true>(job, PhantomData)),
-            (Form::Refill, false) if level.isa() == Isa::Avx512 => {
-                refill_ways::<T, F, false>(job, plan.ways, level)
-            }
-            (Form::Refill, true) if level.isa() == Isa::Avx512 => {
-                refill_ways::<T, F, true>(job, plan.ways, level)
-            }
-            (Form::Naive, prefetch) if level.isa() == Isa::Avx512 => {
-                let table = ByTable(Permutations::get());
-                match (plan.ways, prefetch) {
-                    (..=1, false) => {
-                        level.run_avx512(Refill::<_, F, _, 1, false>(job, table, PhantomData))
-                    }
-                    (..=1, true) => {
-                        level.run_avx512(Refill::<_, F, _, 1, true>(job, table, PhantomData))
-                    }
-                    (_, false) => {
-                        level.run_avx512(Refill::<_, F, _, 2, false>(job, table, PhantomData))
-                    }
-                    (_, true) => {
-                        level.run_avx512(Refill::<_, F, _, 2, true>(job, table, PhantomData))
-                    }
-                }
-            }
-            (_, prefetch) => match (plan.ways, prefetch) {
-                (..=1, false) => {
-                    level.run_avx2(Refill::<_, F, _, 1, false>(job, ByItself, PhantomData))
-                }
-                (..=1, true) => {
-                    level.run_avx2(Refill::<_, F, _, 1, true>(job, ByItself, PhantomData))
-                }
-                (_, false) => {
-                    level.run_avx2(Refill::<_, F, _, 2, false>(job, ByItself, PhantomData))
-                }
-                (_, true) => level.run_avx2(Refill::<_, F, _, 2, true>(job, ByItself, PhantomData)),
-            },
+            #[cfg(feature = "papers")]
+            _ => refill::run::<T, F>(job, plan, level),
         };
         passed.unwrap_or_else(|| self.scalar::<F>(0, self.keys.len(), 0))
     }
@@ -268,22 +254,5 @@ impl<T: Word> Job<'_, T> {
     pub fn pass(&mut self, key: T, payload: T, n: &mut usize) {
         (self.out_keys[*n], self.out_payloads[*n]) = (key, payload);
         *n += 1;
-    }
-}
-
-fn refill_ways<T: Word, F: HashFamily, const PREFETCH: bool>(
-    job: &mut Job<'_, T>,
-    ways: usize,
-    level: Level,
-) -> Option<usize> {
-    match ways {
-        ..=1 => level.run_avx512(Refill::<_, F, _, 1, PREFETCH>(job, ByItself, PhantomData)),
-        2 => level.run_avx512(Refill::<_, F, _, 2, PREFETCH>(job, ByItself, PhantomData)),
-        3 => level.run_avx512(Refill::<_, F, _, 3, PREFETCH>(job, ByItself, PhantomData)),
-        4 => level.run_avx512(Refill::<_, F, _, 4, PREFETCH>(job, ByItself, PhantomData)),
-        5 => level.run_avx512(Refill::<_, F, _, 5, PREFETCH>(job, ByItself, PhantomData)),
-        6 => level.run_avx512(Refill::<_, F, _, 6, PREFETCH>(job, ByItself, PhantomData)),
-        7 => level.run_avx512(Refill::<_, F, _, 7, PREFETCH>(job, ByItself, PhantomData)),
-        _ => level.run_avx512(Refill::<_, F, _, 8, PREFETCH>(job, ByItself, PhantomData)),
     }
 }

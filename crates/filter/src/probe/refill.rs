@@ -12,11 +12,65 @@
 use std::array;
 use std::marker::PhantomData;
 
-use fibula_simd::{Kernel, Lanes, Permutations, Simd, Word};
+use fibula_simd::{Isa, Kernel, Lanes, Level, Permutations, Simd, Word};
 
-use super::Job;
 use super::positions::BitPositions;
+use super::{Form, Job, Plan};
 use crate::families::HashFamily;
+
+/// Runs the loop of one of the papers' forms, and returns how many passed; `None` without vectors. Of a form for vectors
+/// of 512 bits that are not there, the 256-bit baseline is taken.
+pub fn run<T: Word, F: HashFamily>(
+    job: &mut Job<'_, T>,
+    plan: Plan,
+    level: Level,
+) -> Option<usize> {
+    let is_wide = level.isa() == Isa::Avx512;
+    match (plan.form, plan.prefetch) {
+        (Form::Refill, false) if is_wide => ways::<T, F, false>(job, plan.ways, level),
+        (Form::Refill, true) if is_wide => ways::<T, F, true>(job, plan.ways, level),
+        (Form::Naive, prefetch) if is_wide => {
+            let table = ByTable(Permutations::get());
+            match (plan.ways, prefetch) {
+                (..=1, false) => {
+                    level.run_avx512(Refill::<_, F, _, 1, false>(job, table, PhantomData))
+                }
+                (..=1, true) => {
+                    level.run_avx512(Refill::<_, F, _, 1, true>(job, table, PhantomData))
+                }
+                (_, false) => {
+                    level.run_avx512(Refill::<_, F, _, 2, false>(job, table, PhantomData))
+                }
+                (_, true) => level.run_avx512(Refill::<_, F, _, 2, true>(job, table, PhantomData)),
+            }
+        }
+        (_, prefetch) => match (plan.ways, prefetch) {
+            (..=1, false) => {
+                level.run_avx2(Refill::<_, F, _, 1, false>(job, ByItself, PhantomData))
+            }
+            (..=1, true) => level.run_avx2(Refill::<_, F, _, 1, true>(job, ByItself, PhantomData)),
+            (_, false) => level.run_avx2(Refill::<_, F, _, 2, false>(job, ByItself, PhantomData)),
+            (_, true) => level.run_avx2(Refill::<_, F, _, 2, true>(job, ByItself, PhantomData)),
+        },
+    }
+}
+
+fn ways<T: Word, F: HashFamily, const PREFETCH: bool>(
+    job: &mut Job<'_, T>,
+    ways: usize,
+    level: Level,
+) -> Option<usize> {
+    match ways {
+        ..=1 => level.run_avx512(Refill::<_, F, _, 1, PREFETCH>(job, ByItself, PhantomData)),
+        2 => level.run_avx512(Refill::<_, F, _, 2, PREFETCH>(job, ByItself, PhantomData)),
+        3 => level.run_avx512(Refill::<_, F, _, 3, PREFETCH>(job, ByItself, PhantomData)),
+        4 => level.run_avx512(Refill::<_, F, _, 4, PREFETCH>(job, ByItself, PhantomData)),
+        5 => level.run_avx512(Refill::<_, F, _, 5, PREFETCH>(job, ByItself, PhantomData)),
+        6 => level.run_avx512(Refill::<_, F, _, 6, PREFETCH>(job, ByItself, PhantomData)),
+        7 => level.run_avx512(Refill::<_, F, _, 7, PREFETCH>(job, ByItself, PhantomData)),
+        _ => level.run_avx512(Refill::<_, F, _, 8, PREFETCH>(job, ByItself, PhantomData)),
+    }
+}
 
 /// The kernel of all vector forms but the staged one; they differ in how lanes change places.
 pub struct Refill<'a, 'b, T, F, M, const WAYS: usize, const PREFETCH: bool>(

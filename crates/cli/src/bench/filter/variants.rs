@@ -34,7 +34,7 @@ pub(super) fn variants<'a, K: WordKey>(
     prefetches: &[bool],
 ) -> Vec<Variant<'a, K>> {
     let mut variants: Vec<Variant<'a, K>> = Vec::new();
-    for form in Form::ALL.into_iter().filter(|form| form.runs_on(filter.isa())) {
+    for form in Form::ALL.iter().copied().filter(|form| form.runs_on(filter.isa())) {
         let prefetches = if form == Form::Scalar { &prefetches[..1] } else { prefetches };
         for &prefetch in prefetches {
             for ways in 1..=form.max_ways() {
