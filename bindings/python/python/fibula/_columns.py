@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fibula._fibula import ColumnError
 
 if TYPE_CHECKING:
-    from fibula._fibula import Column, Columns, _Asked
+    from fibula._fibula import Column, Columns, _Requested
 
 ACCEPTED = (
     "a column is a pyarrow array, a Polars or pandas Series, a NumPy array (integers; rows of 4 or 16 uint8),"
@@ -146,7 +146,7 @@ def options(
     prefix_form: str,
     text: str,
     threads: int | None,
-) -> _Asked:
+) -> _Requested:
     """The options of a lookup, checked."""
     asked = names(add)
     if default is None:

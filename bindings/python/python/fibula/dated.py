@@ -14,7 +14,7 @@ from fibula._fibula import Column, Columns
 from fibula.table import Table
 
 if TYPE_CHECKING:
-    from fibula._fibula import _Asked
+    from fibula._fibula import _Requested
     from fibula._routes import Address
 
     Time = str | int | float | datetime.date
@@ -111,7 +111,7 @@ class DatedTable:
         """
         return [(_utc(seconds), found) for seconds, found in self._native.history(address)]
 
-    def _search(self, name: str | None, column: object, times: object, asked: _Asked, time_format: str = "auto") -> Columns:
+    def _search(self, name: str | None, column: object, times: object, asked: _Requested, time_format: str = "auto") -> Columns:
         return self._native.lookup_many(name, _columns.column(column), _columns.times(times), time_format, asked)
 
     @overload
@@ -196,7 +196,7 @@ class DatedTable:
         [64501, 64503]
         """
 
-        def search(name: str | None, column: object, times: object, asked: _Asked) -> Columns:
+        def search(name: str | None, column: object, times: object, asked: _Requested) -> Columns:
             return self._search(name, column, times, asked, time_format)
 
         found: Frame = _frames.annotate(

@@ -23,7 +23,7 @@ from fibula._fibula import ColumnError
 from fibula._frames import of_times
 
 if TYPE_CHECKING:
-    from fibula._fibula import _Asked
+    from fibula._fibula import _Requested
     from fibula._frames import Search
     from fibula.table import Table
 
@@ -58,7 +58,7 @@ class FibulaExpr:
 
 
 def _expression(
-    expr: pl.Expr, time: pl.Expr | None, search: Search, name: str | None, asked: _Asked, *, alone: bool
+    expr: pl.Expr, time: pl.Expr | None, search: Search, name: str | None, asked: _Requested, *, alone: bool
 ) -> pl.Expr:
     # Types are known before there is data. This also prepares the table's values, once.
     fields = pl.DataFrame(search(name, [], None if time is None else [], asked)).schema
@@ -77,7 +77,7 @@ def _expression(
 
 
 def annotate_lazy(
-    search: Search, frame: pl.LazyFrame, columns: list[str], time: str | None, asked: _Asked
+    search: Search, frame: pl.LazyFrame, columns: list[str], time: str | None, asked: _Requested
 ) -> pl.LazyFrame:
     """`annotate` for a LazyFrame: what is added is in the plan, and computed with it."""
     there = frame.collect_schema().names()

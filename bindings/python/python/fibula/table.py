@@ -212,7 +212,7 @@ class Table(Routes):
         where = "in memory" if self._path is None else str(self._path)
         return f"<fibula.Table {where}: {len(self):,} prefixes, columns {list(self.columns)}>"
 
-    def _search(self, name: str | None, column: object, times: None, asked: native._Asked) -> Columns:
+    def _search(self, name: str | None, column: object, times: None, asked: native._Requested) -> Columns:
         return self._native.lookup_many(name, _columns.column(column), asked)
 
     @overload
