@@ -1,5 +1,5 @@
-//! What it costs to decode a stream of FPM or BMP and to keep it in a RIB: one core, no socket, no engine. And for
-//! how long the RIB is held while it is copied.
+//! Measures the cost of decoding a stream of FPM or BMP into a RIB, on one core, without socket and engine; and how
+//! long the RIB is locked while it is copied.
 //!
 //! ```text
 //! cargo run --release -p fibula-feeds --example rates -- bmp 950000 200000
@@ -23,7 +23,7 @@ use fibula_rib::Rib;
 use fibula_testkit::Rng;
 use stream::Stream;
 
-/// Bytes that are read from a socket at a time.
+/// Number of bytes read from a socket at a time.
 const PIECE: usize = 64 << 10;
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Sink for Counts {
     }
 }
 
-/// The processor's time where the system tells it, else the clock's: a busy machine disturbs it less.
+/// The processor time if the system reports it, else the clock's: a busy machine affects processor time less.
 struct Time {
     clock: Instant,
     processor: Option<u64>,

@@ -16,11 +16,11 @@ use crate::{CheckpointFailure, Event, FeedError};
 pub struct Checkpoints {
     path: PathBuf,
     every: Duration,
-    /// The feed's own word for where it is.
+    /// The position of the feed, in its own words.
     position: String,
     /// The names of the feed's sources, if it is named.
     names: Option<Vec<String>>,
-    /// When the last one was begun.
+    /// The time when the last checkpoint was begun.
     last: Duration,
     writer: Option<JoinHandle<()>>,
     /// Set when a newer one replaces the one that is being written.
@@ -75,7 +75,7 @@ impl Checkpoints {
         self.names.is_some()
     }
 
-    /// When the next one is due.
+    /// The time when the next checkpoint is due.
     pub(crate) fn due(&self) -> Duration {
         self.last.saturating_add(self.every)
     }
@@ -85,18 +85,18 @@ impl Checkpoints {
         self.tick_of(now, live, &FeedDigest::default());
     }
 
-    /// As [`Checkpoints::tick`], of a feed that said this. Says whether one was begun.
-    pub(crate) fn tick_of(&mut self, now: Duration, live: &Live, said: &FeedDigest) -> bool {
+    /// Like [`Checkpoints::tick`], with the digest of the feed. Returns whether a checkpoint was begun.
+    pub(crate) fn tick_of(&mut self, now: Duration, live: &Live, digest: &FeedDigest) -> bool {
         if now < self.due() {
             return false;
         }
         self.last = now;
-        // On a slow disk, some are left out.
+        // On a slow disk, some checkpoints are skipped.
         if self.writer.as_ref().is_some_and(|writer| !writer.is_finished()) {
             return false;
         }
         self.wait();
-        let checkpoint = self.checkpoint(live, said);
+        let checkpoint = self.checkpoint(live, digest);
         let (path, written, events) =
             (self.path.clone(), self.written.clone(), self.events.clone());
         let outdated = self.outdated.clone();
@@ -131,18 +131,18 @@ impl Checkpoints {
         self.finish_of(live, &FeedDigest::default())
     }
 
-    /// As [`Checkpoints::finish`], of a feed that said this.
-    pub(crate) fn finish_of(mut self, live: &Live, said: &FeedDigest) -> Result<u64, FeedError> {
+    /// Like [`Checkpoints::finish`], with the digest of the feed.
+    pub(crate) fn finish_of(mut self, live: &Live, digest: &FeedDigest) -> Result<u64, FeedError> {
         self.outdated.store(true, Ordering::Relaxed);
-        let (last, path) = (self.checkpoint(live, said), self.path.clone());
+        let (last, path) = (self.checkpoint(live, digest), self.path.clone());
         last.write_after(&path, || self.wait()).map_err(FeedError::Checkpoint)?;
         Ok(self.written() + 1)
     }
 
-    fn checkpoint(&self, live: &Live, said: &FeedDigest) -> Checkpoint {
+    fn checkpoint(&self, live: &Live, digest: &FeedDigest) -> Checkpoint {
         let checkpoint = live.checkpoint(&self.position);
         match &self.names {
-            Some(names) => checkpoint.of_feed(said.mark(names)),
+            Some(names) => checkpoint.of_feed(digest.mark(names)),
             None => checkpoint,
         }
     }

@@ -25,7 +25,7 @@ impl ColumnMap {
     }
 
     /// Passes the update on, with its values in the listener's order.
-    pub(crate) fn tell(
+    pub(crate) fn pass_on(
         &self,
         update: &Update<'_>,
         to: &mut dyn Listener,

@@ -41,7 +41,7 @@ pub fn file(
             kept.push(damage);
         }
     };
-    let mut told = PeerMapper {
+    let mut mapper = PeerMapper {
         to,
         peers: &mut peers,
         is_resync: false,
@@ -50,8 +50,8 @@ pub fn file(
         events: &events,
         failed: None,
     };
-    let read = fibula_ingest::read(spec, options, &mut told)?;
-    match told.failed {
+    let read = fibula_ingest::read(spec, options, &mut mapper)?;
+    match mapper.failed {
         Some(failed) => Err(failed),
         None => Ok(FileReport { read, damage: damage.take() }),
     }
@@ -83,7 +83,7 @@ fn family<A: Addr>(
         values.clear();
         values.extend((0..columns.width()).map(value));
         let change = Change::Announce(Attributes::Values(&values));
-        places.tell(&Update { peer, ..Update::new(route.prefix.into(), change) }, to)?;
+        places.pass_on(&Update { peer, ..Update::new(route.prefix.into(), change) }, to)?;
     }
     Ok(())
 }

@@ -74,7 +74,7 @@ impl Instances {
     }
 }
 
-/// Passes the updates of one instance on, and counts those of the others.
+/// Passes on the updates of one instance, and counts the updates of the others.
 pub struct FollowInstance<'a> {
     to: &'a mut dyn Listener,
     instances: &'a mut Instances,

@@ -11,15 +11,15 @@ pub struct LiveFeed<'a, C: Clock = SystemClock> {
     live: &'a Live,
     clock: C,
     pacer: Option<Pacer>,
-    /// Events that the table has taken in already.
+    /// Number of events to skip, because the table includes them already.
     skip: u64,
-    /// The feed that these were of.
+    /// The feed that the skipped events belong to, as its checkpoint stores it.
     known: Option<FeedMark>,
-    /// The digest of this feed's events, if it is needed.
-    said: Option<FeedDigest>,
+    /// The digest of this feed's events; `None` if neither a check nor a checkpoint needs it.
+    digest: Option<FeedDigest>,
     applied: u64,
     checkpoints: Option<Checkpoints>,
-    /// Whether the last checkpoint does not hold everything.
+    /// Whether events arrived after the last checkpoint.
     is_ahead: bool,
     positions: Positions,
 }
@@ -40,7 +40,7 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
             pacer: None,
             skip: 0,
             known: None,
-            said: None,
+            digest: None,
             applied: 0,
             checkpoints: None,
             is_ahead: false,
@@ -70,7 +70,7 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
     pub fn going_on(mut self, feed: FeedMark) -> Self {
         self.skip = feed.events;
         self.known = Some(feed);
-        self.said.get_or_insert_default();
+        self.digest.get_or_insert_default();
         self
     }
 
@@ -78,7 +78,7 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
     #[must_use]
     pub fn with_checkpoints(mut self, checkpoints: Option<Checkpoints>) -> Self {
         if checkpoints.as_ref().is_some_and(Checkpoints::is_of_feed) {
-            self.said.get_or_insert_default();
+            self.digest.get_or_insert_default();
         }
         self.checkpoints = checkpoints;
         self
@@ -107,27 +107,27 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
                 Err(TableError::OtherFeed { feed, is_short: true }.into())
             }
             _ => {
-                let said = self.said.unwrap_or_default();
+                let digest = self.digest.unwrap_or_default();
                 self.checkpoints
-                    .map_or(Ok(0), |checkpoints| checkpoints.finish_of(self.live, &said))
+                    .map_or(Ok(0), |checkpoints| checkpoints.finish_of(self.live, &digest))
             }
         }
     }
 
-    /// Whether the table has taken in the event that comes now.
+    /// Whether the table includes the next event already.
     fn is_known(&mut self, event: FeedEvent<'_>) -> Result<bool, TableError> {
-        if let Some(said) = &mut self.said {
-            said.add(event);
+        if let Some(digest) = &mut self.digest {
+            digest.add(event);
         }
         if self.skip == 0 {
             return Ok(false);
         }
         self.skip -= 1;
-        if let (0, Some(known), Some(said)) = (self.skip, &self.known, &self.said)
-            && said.value() != known.digest
+        if let (0, Some(known), Some(digest)) = (self.skip, &self.known, &self.digest)
+            && digest.value() != known.digest
         {
             let feed = known.clone();
-            self.checkpoints = None; // whoever goes on nevertheless overwrites nothing
+            self.checkpoints = None; // a caller that continues anyway must not overwrite the checkpoint
             return Err(TableError::OtherFeed { feed, is_short: false });
         }
         Ok(true)
@@ -137,8 +137,8 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
     fn checkpoint(&mut self) {
         let Some(checkpoints) = &mut self.checkpoints else { return };
         let none = FeedDigest::default();
-        let said = self.said.as_ref().unwrap_or(&none);
-        if checkpoints.tick_of(self.clock.now(), self.live, said) {
+        let digest = self.digest.as_ref().unwrap_or(&none);
+        if checkpoints.tick_of(self.clock.now(), self.live, digest) {
             self.is_ahead = false;
         }
     }

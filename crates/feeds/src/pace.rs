@@ -71,7 +71,7 @@ impl FromStr for Speed {
 #[derive(Clone, Debug)]
 pub struct Pacer {
     speed: Speed,
-    /// Updates a second, at most.
+    /// Maximum number of updates in each second.
     rate: Option<u64>,
     started: Duration,
     /// The time of the first update that has one, in microseconds.
@@ -99,7 +99,7 @@ impl Pacer {
         }
     }
 
-    /// When it is the next update's time, counted from the beginning.
+    /// The time of the next update, since the beginning.
     fn due(&mut self, time: u64) -> Duration {
         self.count += 1;
         let seconds = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);

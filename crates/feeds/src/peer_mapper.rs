@@ -13,29 +13,29 @@ use crate::{Event, FeedError, Figures};
 /// The peers of a source, and its columns.
 #[derive(Default)]
 pub(crate) struct Peers {
-    /// Where the listener has the source's values.
+    /// The positions of the source's columns in the listener.
     pub(crate) places: ColumnMap,
-    /// The numbers of those that the connection, or the file, has named.
+    /// The table's numbers of the peers that the connection, or the file, has declared.
     pub(crate) indices: HashMap<u32, u32>,
     /// The peer of the last call: the source's number and the table's.
     last_peer: Option<(u32, u32)>,
-    /// The numbers of all that have ever spoken.
+    /// The table's numbers of all peers of the source so far.
     pub(crate) all: BTreeSet<u32>,
     /// The routing instances that the connection, or the file, has named, and the table's numbers of them.
     vrfs: HashMap<Vrf, Vrf>,
-    /// The one that the last update was about: the source's number and the table's.
+    /// The routing instance of the last update: the source's number and the table's.
     last_vrf: Option<(Vrf, Vrf)>,
     /// The counts so far.
     pub(crate) figures: Figures,
-    /// Those that have not said everything on this connection, and whether they had said something on an
-    /// earlier one, which is stale then.
+    /// The peers that have not sent everything on this connection, and whether they have stale routes of an earlier
+    /// one.
     pub(crate) open: BTreeMap<u32, bool>,
 }
 
 impl Peers {
-    /// Something else whenever a peer appears or ends, or a route comes while a peer has not ended: how many peers
-    /// there are, how many of them have not ended, and their routes. After all have ended routes are changes, and say
-    /// nothing of whether more peers come.
+    /// A value that changes whenever a peer appears or ends, or a route arrives while a peer has not ended: the number
+    /// of peers, of peers that have not ended, and of their routes. Once all peers have ended, routes are ordinary
+    /// changes and do not show whether more peers follow.
     pub(crate) fn progress(&self) -> (usize, usize, u64) {
         let routes = match self.open.is_empty() {
             true => 0,
@@ -77,7 +77,7 @@ impl Peers {
         Ok(())
     }
 
-    /// They are no more: their routes are gone.
+    /// Removes the peers and their routes.
     pub(crate) fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.open.clear();
         while let Some(peer) = self.all.pop_first() {
@@ -87,7 +87,7 @@ impl Peers {
     }
 }
 
-/// Between a decoder and a listener: a decoder counts the peers of its source, a listener those of the
+/// Translates between a decoder and a listener: a decoder numbers the peers of its source, a listener the peers of the
 /// table.
 pub(crate) struct PeerMapper<'a> {
     pub(crate) to: &'a mut dyn Listener,
@@ -118,7 +118,7 @@ impl PeerMapper<'_> {
         number
     }
 
-    /// The source calls the peer so.
+    /// The table's number for the source's number of a peer.
     fn name(&mut self, index: u32, peer: &Peer) -> u32 {
         let number = self.to.peer(peer);
         self.peers.indices.insert(index, number);
@@ -139,7 +139,7 @@ impl PeerMapper<'_> {
         }
         let number = match self.peers.vrfs.get(&index) {
             Some(&number) => number,
-            // Nobody has named it.
+            // The source has not named this instance.
             None if self.table.is_empty() => index,
             None => self.to.vrf(self.table),
         };
@@ -147,7 +147,7 @@ impl PeerMapper<'_> {
         number
     }
 
-    fn tell(&mut self, what: impl FnOnce(&mut dyn Listener) -> Result<(), TableError>) {
+    fn pass_on(&mut self, what: impl FnOnce(&mut dyn Listener) -> Result<(), TableError>) {
         if self.failed.is_none() {
             self.failed = what(self.to).err().map(FeedError::from);
         }
@@ -196,7 +196,7 @@ impl Sink for PeerMapper<'_> {
         if state.is_down() {
             let peer = self.number(state.peer);
             self.peers.open.remove(&peer);
-            self.tell(|to| to.down(peer));
+            self.pass_on(|to| to.down(peer));
         }
     }
 
@@ -208,14 +208,14 @@ impl Sink for PeerMapper<'_> {
                 Change::Announce(_) => self.peers.figures.announced += 1,
                 Change::Withdraw => self.peers.figures.withdrawn += 1,
             }
-            self.failed = self.peers.places.tell(&update, self.to).err().map(FeedError::from);
+            self.failed = self.peers.places.pass_on(&update, self.to).err().map(FeedError::from);
         }
     }
 
     fn end_of_rib(&mut self, index: u32) {
         let peer = self.number(index);
         if self.peers.open.remove(&peer) == Some(true) {
-            self.tell(|to| to.sweep(peer));
+            self.pass_on(|to| to.sweep(peer));
             (self.events)(Event::Swept { peer });
         }
     }

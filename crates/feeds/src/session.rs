@@ -83,11 +83,11 @@ pub struct Session {
 
 enum State {
     Idle,
-    /// Since the connection began, and since something came last.
+    /// The times of the connection's beginning and of its last data.
     Resync(Driver, Duration, Duration),
-    /// Since something came last.
+    /// The time of the last data.
     Up(Driver, Duration),
-    /// Since then.
+    /// The time when the connection was lost.
     Lost(Duration),
 }
 
@@ -114,7 +114,7 @@ impl Session {
         self
     }
 
-    /// Whether a connection is there.
+    /// Whether there is a connection.
     pub fn is_connected(&self) -> bool {
         matches!(self.state, State::Resync(..) | State::Up(..))
     }
@@ -130,9 +130,9 @@ impl Session {
         let is_resync = matches!(state, State::Resync(..));
         let (State::Resync(driver, ..) | State::Up(driver, _)) = state else { return Ok(()) };
         let SessionOptions { peer: speaker, table, .. } = options;
-        let mut told = PeerMapper { to, peers, is_resync, speaker, table, events, failed: None };
-        driver.flush(&mut told);
-        told.failed.map_or(Ok(()), Err)
+        let mut mapper = PeerMapper { to, peers, is_resync, speaker, table, events, failed: None };
+        driver.flush(&mut mapper);
+        mapper.failed.map_or(Ok(()), Err)
     }
 
     fn become_up(&mut self) {
@@ -177,9 +177,9 @@ impl Protocol for Session {
         peers.figures.bytes += bytes.len() as u64;
         let before = peers.progress();
         let SessionOptions { peer: speaker, table, .. } = options;
-        let mut told = PeerMapper { to, peers, is_resync, speaker, table, events, failed: None };
-        let pushed = driver.push(bytes, &mut told);
-        if let Some(failed) = told.failed {
+        let mut mapper = PeerMapper { to, peers, is_resync, speaker, table, events, failed: None };
+        let pushed = driver.push(bytes, &mut mapper);
+        if let Some(failed) = mapper.failed {
             return Err(failed);
         }
         pushed.map_err(|error| match error {

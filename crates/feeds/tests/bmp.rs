@@ -10,8 +10,8 @@ use fibula_rib::Rib;
 
 use crate::common;
 
-/// FRR says all of one peer, its End-of-RIB, and then all of the next one. The first peer's end is not the end of the
-/// table.
+/// FRR sends all routes of one peer, its End-of-RIB, and then all routes of the next peer. The first peer's end is not
+/// the end of the table.
 #[test]
 fn a_connection_is_complete_when_all_its_peers_are() {
     let ms = Duration::from_millis;

@@ -46,10 +46,10 @@ fn paths(rib: &Rib) -> Paths {
 /// reads.
 const RESENT: [(&str, usize); 2] = [("small-nhg", 312 + 58_260), ("small-inline", 3416 + 62_256)];
 
-/// Routes went away while nobody listened. They serve until the second connection has been quiet for a
-/// while; then the table is what a reader has who heard that connection alone.
+/// Routes were removed while there was no connection. They stay in use until the second connection has been quiet for a
+/// while; then the table equals that of a reader of the second connection alone.
 #[test]
-fn what_is_not_sent_again_goes() {
+fn routes_that_are_not_sent_again_are_removed() {
     for (name, resent) in RESENT {
         let (mut rib, mut session) = (Rib::default(), session());
         session.connected(s(0), &mut rib, &mut Vec::new()).unwrap();

@@ -1,4 +1,4 @@
-//! Live tables that are fed: checkpoints that fail and are tried again, feeds that go on from one in the
+//! Live tables with feeds: failed checkpoints that are tried again, feeds that continue from a checkpoint in the
 //! middle, engines that are chosen again.
 
 use std::cell::Cell;
@@ -23,7 +23,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Time passes only where somebody sleeps, or says so.
+/// Time advances only by sleeping, or by hand.
 #[derive(Clone, Default)]
 struct Fake(Rc<Cell<Duration>>);
 
@@ -47,7 +47,7 @@ fn live(rib: Rib) -> Live {
 /// Something that happens to a table.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Say(u32, AnyPrefix, Option<u64>),
+    Update(u32, AnyPrefix, Option<u64>),
     Down(u32),
     Mark(u32),
     Sweep(u32),
@@ -67,7 +67,7 @@ fn steps(seed: u64, count: usize) -> Vec<Step> {
             0 => Step::Down(peer),
             1..3 => Step::Mark(peer),
             3..5 => Step::Sweep(peer),
-            kind => Step::Say(peer, prefix(&mut rng), (kind > 8).then(|| rng.below(5))),
+            kind => Step::Update(peer, prefix(&mut rng), (kind > 8).then(|| rng.below(5))),
         }
     };
     (0..count).map(step).collect()
@@ -76,13 +76,13 @@ fn steps(seed: u64, count: usize) -> Vec<Step> {
 fn play(steps: &[Step], to: &mut dyn Listener) {
     let numbers = [1, 2, 3].map(|asn| to.peer(&Peer::new(None, asn)));
     for step in steps {
-        tell(&numbers, step, to).unwrap();
+        apply_step(&numbers, step, to).unwrap();
     }
 }
 
-fn tell(numbers: &[u32; 3], step: &Step, to: &mut dyn Listener) -> Result<(), TableError> {
+fn apply_step(numbers: &[u32; 3], step: &Step, to: &mut dyn Listener) -> Result<(), TableError> {
     match *step {
-        Step::Say(peer, prefix, value) => {
+        Step::Update(peer, prefix, value) => {
             let values = [Value::Int(value.unwrap_or(0))];
             let change = match value {
                 Some(_) => Change::Announce(Attributes::Values(&values)),
@@ -97,7 +97,7 @@ fn tell(numbers: &[u32; 3], step: &Step, to: &mut dyn Listener) -> Result<(), Ta
     }
 }
 
-/// What the live table answers for every prefix, in its attributes' own terms, is what its RIB says.
+/// Checks that the live table's attributes for every prefix are those of its RIB.
 fn answers_as_its_rib(live: &Live) {
     live.flush().unwrap();
     let table = live.current::<u32>(0).unwrap();
@@ -111,10 +111,10 @@ fn answers_as_its_rib(live: &Live) {
     });
 }
 
-/// A feed that was interrupted anywhere, between a mark and its sweep too, and goes on from its
-/// checkpoint ends with the table of one that was not.
+/// A feed that is interrupted anywhere, even between a mark and its sweep, and continues from its checkpoint gives the
+/// same table as an uninterrupted one.
 #[test]
-fn a_feed_goes_on_from_a_checkpoint_in_the_middle() {
+fn a_feed_continues_from_a_checkpoint_in_the_middle() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rib.fib");
     let mut in_sweeps = 0;
@@ -134,8 +134,8 @@ fn a_feed_goes_on_from_a_checkpoint_in_the_middle() {
         let live = live(restored.rib);
         let mut feed = LiveFeed::new(&live).skipping(sequence);
         play(&steps, &mut feed);
-        let said = |step: &&Step| matches!(step, Step::Say(..));
-        assert_eq!(feed.applied() as usize, steps[cut..].iter().filter(said).count());
+        let is_update = |step: &&Step| matches!(step, Step::Update(..));
+        assert_eq!(feed.applied() as usize, steps[cut..].iter().filter(is_update).count());
         answers_as_its_rib(&live);
         live.with_rib(|rib| {
             assert_eq!(paths(rib), paths(&whole));
@@ -147,7 +147,7 @@ fn a_feed_goes_on_from_a_checkpoint_in_the_middle() {
 }
 
 /// A disk that accepts no checkpoint: events, and the feed continues; when it accepts them again, one is written
-/// that can be opened. Only the last one, which nobody would try again, is an error.
+/// that can be opened. Only the failure of the last one, which is not tried again, is an error.
 #[test]
 fn a_checkpoint_that_fails_is_tried_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -188,8 +188,8 @@ fn a_checkpoint_that_fails_is_tried_again() {
             assert_eq!((restored.rib.sequence(), &*restored.position), (round, "here"));
         }
     }
-    let said = failures.lock().unwrap()[0].to_string();
-    assert!(said.contains("rib.fib") && said.contains("tried when it is due"), "{said}");
+    let message = failures.lock().unwrap()[0].to_string();
+    assert!(message.contains("rib.fib") && message.contains("tried when it is due"), "{message}");
     assert_eq!(checkpoints.finish(&live).unwrap(), 4);
     fs::remove_dir_all(&missing).unwrap();
     let error = new().finish(&live).unwrap_err();
@@ -215,7 +215,7 @@ fn another_feed_is_refused() {
         let mut feed = feed.with_checkpoints(Some(checkpoints.of_feed([names])));
         let numbers = [1, 2, 3].map(|asn| feed.peer(&Peer::new(None, asn)));
         for step in steps {
-            tell(&numbers, step, &mut feed)?;
+            apply_step(&numbers, step, &mut feed)?;
         }
         feed.finish()
     };
@@ -234,9 +234,9 @@ fn another_feed_is_refused() {
         assert!(error.to_string().contains("300 events of first"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);
     }
-    // One event in the middle is another one.
+    // One event in the middle differs.
     let mut changed = first.clone();
-    changed[17] = Step::Say(0, "99.0.0.0/8".parse().unwrap(), Some(1));
+    changed[17] = Step::Update(0, "99.0.0.0/8".parse().unwrap(), Some(1));
     let Restored { rib, feed: known, .. } = restored();
     assert!(feed(&live(rib), known, "first", &changed).is_err());
     // The same, and what followed.
@@ -250,7 +250,7 @@ fn another_feed_is_refused() {
     assert_eq!(prefixes(&rib, 0), prefixes(&whole, 0));
 }
 
-/// Updates of a feed are paced by its clock, those that are skipped are not waited for.
+/// Updates of a feed are paced by its clock, without waiting for skipped ones.
 #[test]
 fn feeds_are_paced() {
     let live = live(Rib::default());
@@ -269,8 +269,8 @@ fn feeds_are_paced() {
     assert_eq!(live.with_rib(Rib::sequence), 21);
 }
 
-/// What suits the table serves it: short prefixes, then mostly hosts, then short ones again; real engines,
-/// and answers that stay those of the RIB.
+/// The engine that suits the table is used: short prefixes, then mostly host routes, then short ones again, with real
+/// engines, whose answers stay those of the RIB.
 #[test]
 fn the_engine_follows_the_shape_of_the_table() {
     let live = live(Rib::default());
@@ -279,15 +279,15 @@ fn the_engine_follows_the_shape_of_the_table() {
     session.connected(ms(0), &mut feed, &mut Vec::new()).unwrap();
     let engine = || live.current::<u128>(0).unwrap().engine_name();
     assert_eq!(engine(), "wideleaf");
-    let mut say =
+    let mut feed_line =
         |line: String| session.bytes(ms(0), line.as_bytes(), &mut feed, &mut Vec::new()).unwrap();
-    (0..16).for_each(|i| say(format!("+ 0 2{i:03x}::/16 {i}\n")));
+    (0..16).for_each(|i| feed_line(format!("+ 0 2{i:03x}::/16 {i}\n")));
     answers_as_its_rib(&live);
     assert_eq!(engine(), "wideleaf");
-    (0..64).for_each(|i| say(format!("+ 0 2{i:03x}:0:0:1::/64 {i}\n")));
+    (0..64).for_each(|i| feed_line(format!("+ 0 2{i:03x}:0:0:1::/64 {i}\n")));
     answers_as_its_rib(&live);
     assert_eq!(engine(), "matchline");
-    (0..64).for_each(|i| say(format!("- 0 2{i:03x}:0:0:1::/64\n")));
+    (0..64).for_each(|i| feed_line(format!("- 0 2{i:03x}:0:0:1::/64\n")));
     answers_as_its_rib(&live);
     assert_eq!(engine(), "wideleaf");
 }

@@ -21,11 +21,11 @@ fn options() -> SessionOptions {
 type EventLog = Arc<Mutex<Vec<String>>>;
 
 fn session(options: SessionOptions) -> (Session, EventLog) {
-    let heard = EventLog::default();
-    let events = Arc::clone(&heard);
+    let log = EventLog::default();
+    let events = Arc::clone(&log);
     let session = Session::new(|| Box::new(Lines::default()), options)
         .with_events(move |event| events.lock().unwrap().push(event.to_string()));
-    (session, heard)
+    (session, log)
 }
 
 fn p(text: &str) -> AnyPrefix {
@@ -41,7 +41,7 @@ fn prefix(rng: &mut Rng) -> AnyPrefix {
     }
 }
 
-/// What a daemon says of its whole table: the peers under new indices each time, and their routes.
+/// A daemon's dump of its whole table: the peers under new indices each time, and their routes.
 fn dump(peers: &[u32], table: &Paths, marks: bool) -> String {
     let mut text = String::new();
     for (index, asn) in peers.iter().enumerate() {
@@ -56,8 +56,8 @@ fn dump(peers: &[u32], table: &Paths, marks: bool) -> String {
 }
 
 /// Random daemons: routes change while the connection is there and while it is not; connections break
-/// anywhere, inside dumps and inside lines. Once a connection has said everything, the table is the
-/// daemon's. A route that is there all the time is never missing meanwhile.
+/// anywhere, inside dumps and inside lines. Once a connection has sent everything, the table is the daemon's. A route
+/// that exists all the time is never missing meanwhile.
 #[test]
 fn tables_converge_whatever_breaks() {
     let (mut broken, mut stale_seen) = (0, 0);
@@ -111,12 +111,12 @@ fn tables_converge_whatever_breaks() {
             now += s(4);
             session.tick(now, &mut rib, &mut Vec::new()).unwrap();
             assert!(!marks || rib.resyncing().is_empty(), "marks sweep at once");
-            assert!(!session.is_complete(), "nobody knows whether more peers come");
+            assert!(!session.is_complete(), "more peers may follow");
             now += s(1);
             session.tick(now, &mut rib, &mut Vec::new()).unwrap();
             assert!(session.is_complete() && rib.resyncing().is_empty());
             assert_eq!(paths(&rib), table);
-            // Afterwards it follows, at once.
+            // Afterwards the table follows the daemon at once.
             let (asn, prefix) = (peers[1], prefix(&mut rng));
             if (asn, prefix) != stable {
                 session
@@ -132,8 +132,8 @@ fn tables_converge_whatever_breaks() {
 }
 
 #[test]
-fn a_lost_connection_serves_for_its_hold_time() {
-    let (mut session, heard) = session(options());
+fn routes_of_a_lost_connection_stay_for_its_hold_time() {
+    let (mut session, log) = session(options());
     let mut rib = Rib::default();
     assert_eq!(session.deadline(), None);
     session.connected(s(10), &mut rib, &mut Vec::new()).unwrap();
@@ -154,19 +154,19 @@ fn a_lost_connection_serves_for_its_hold_time() {
     session.tick(s(140), &mut rib, &mut Vec::new()).unwrap();
     assert!(rib.is_empty());
     assert_eq!(
-        *heard.lock().unwrap(),
+        *log.lock().unwrap(),
         ["the connection did not come back: the routes of 2 peers are gone"]
     );
     assert_eq!(session.deadline(), None);
     session.end(&mut rib).unwrap();
-    assert_eq!(heard.lock().unwrap().len(), 1, "there was nothing left to end");
+    assert_eq!(log.lock().unwrap().len(), 1, "there was nothing left to end");
 }
 
 /// A session of a peer that ends while the peer is being swept, and a peer that never comes back in a
 /// stream that is never quiet.
 #[test]
 fn peers_end_in_the_middle_of_a_sweep() {
-    let (mut session, heard) = session(options());
+    let (mut session, log) = session(options());
     let mut rib = Rib::default();
     let hello = b"peer 0 1\npeer 1 2\npeer 2 3\n";
     session.connected(s(0), &mut rib, &mut Vec::new()).unwrap();
@@ -179,7 +179,7 @@ fn peers_end_in_the_middle_of_a_sweep() {
     session.connected(s(2), &mut rib, &mut Vec::new()).unwrap();
     assert_eq!(rib.resyncing(), [0, 1, 2]);
     session.bytes(s(2), b"peer 5 1\npeer 4 2\n", &mut rib, &mut Vec::new()).unwrap();
-    // Peer 1 says one route, then its session ends, and a new one begins with another.
+    // Peer 1 announces one route, then its session ends, and a new one begins with another route.
     session
         .bytes(s(3), b"+ 5 10.0.0.0/16 2\ndown 5\n+ 5 12.0.0.0/8 2\n", &mut rib, &mut Vec::new())
         .unwrap();
@@ -203,12 +203,12 @@ fn peers_end_in_the_middle_of_a_sweep() {
     assert_eq!(session.deadline(), Some(s(62)), "it was never quiet");
     session.tick(s(62), &mut rib, &mut Vec::new()).unwrap();
     assert_eq!(paths(&rib), expected(false));
-    let said = heard.lock().unwrap().clone();
-    assert_eq!(said, [1, 2].map(|peer| format!("peer {peer} has sent its whole table again")));
+    let logged = log.lock().unwrap().clone();
+    assert_eq!(logged, [1, 2].map(|peer| format!("peer {peer} has sent its whole table again")));
 }
 
-/// A router that says everything of one peer after the other: no peer's end is the end of the table. Changes of peers
-/// that have ended do not put it off.
+/// A router that sends one peer's table after the other: no peer's end is the end of the table. Changes of peers that
+/// have ended do not delay it.
 #[test]
 fn a_connection_is_complete_when_no_more_peers_come() {
     let (mut session, _) = session(options());
@@ -227,32 +227,32 @@ fn a_connection_is_complete_when_no_more_peers_come() {
     }
     session.tick(s(17), &mut rib, &mut Vec::new()).unwrap();
     assert!(session.is_complete());
-    // One that comes later, and one that says nothing, is no reason to start over.
+    // A peer that appears later, and one without routes, is no reason to start over.
     session.bytes(s(18), b"peer 7 7\n+ 7 11.0.0.0/8 1\n", &mut rib, &mut Vec::new()).unwrap();
     assert!(session.is_complete() && session.deadline().is_none());
 }
 
 #[test]
 fn streams_that_make_no_sense_are_errors_and_damage_is_an_event() {
-    let (mut session, heard) = session(SessionOptions { longest_record: 100, ..options() });
+    let (mut session, log) = session(SessionOptions { longest_record: 100, ..options() });
     let mut rib = Rib::default();
     session.connected(s(0), &mut rib, &mut Vec::new()).unwrap();
     session.bytes(s(0), b"what is this\n+ 0 10.0.0.0/8 1\n", &mut rib, &mut Vec::new()).unwrap();
-    assert_eq!(heard.lock().unwrap()[0], "record 1, byte 0: no such word");
+    assert_eq!(log.lock().unwrap()[0], "record 1, byte 0: no such word");
     assert_eq!(rib.memory().routes, 1);
     let error = session.bytes(s(0), &[b'x'; 101], &mut rib, &mut Vec::new()).unwrap_err();
     assert!(matches!(error, FeedError::TooLong { bytes: 101 }), "{error}");
     session.connected(s(1), &mut rib, &mut Vec::new()).unwrap();
     let error = session.bytes(s(1), b"binary\n", &mut rib, &mut Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "not lines");
-    // What the broken connection left behind is stale, not lost.
+    // The routes of the broken connection are stale, not lost.
     session.connected(s(2), &mut rib, &mut Vec::new()).unwrap();
     session.tick(s(7), &mut rib, &mut Vec::new()).unwrap();
     assert!(rib.is_empty() && session.is_complete());
 }
 
 /// A process that starts again: its RIB comes from a checkpoint, written in the middle of a sweep; the
-/// source adopts its peer and sweeps what the checkpoint had and the source has no more.
+/// source adopts its peer and sweeps the routes of the checkpoint that the source no longer has.
 #[test]
 fn routes_of_a_checkpoint_are_adopted() {
     let speaker = Peer::new(Some([127, 0, 0, 1].into()), 7);
@@ -282,7 +282,7 @@ fn routes_of_a_checkpoint_are_adopted() {
     assert_eq!(paths(&rib), BTreeMap::from(expected));
 }
 
-/// Events are typed; an operator's program looks at them rather than at texts.
+/// Events are typed, so that programs need not parse texts.
 #[test]
 fn events_are_typed() {
     let swept = Arc::new(Mutex::new(Vec::new()));
@@ -306,7 +306,7 @@ fn events_are_typed() {
 }
 
 /// A source's routing instances are tables of their own, called by its table's name; peers with several
-/// views are several peers, heard by the session's source.
+/// views are several peers, with the session's name as their source.
 #[test]
 fn tables_and_views_have_names() {
     let peer = Peer { source: Some("bmp 192.0.2.1".into()), ..Peer::default() };
@@ -319,7 +319,7 @@ fn tables_and_views_have_names() {
     let sources: Vec<_> = rib.peers().iter().map(|peer| peer.source.as_deref().unwrap()).collect();
     assert_eq!(sources, ["bmp 192.0.2.1 pre", "bmp 192.0.2.1 post"]);
     let [pre, main] = ["bmp/pre", "bmp"].map(|name| rib.find_vrf(name).unwrap());
-    // What nobody has named is the source's table.
+    // An instance without a name is the source's own table.
     assert_eq!((rib.len::<u32>(pre), rib.len::<u32>(main), rib.len::<u32>(0)), (1, 2, 0));
     let figures = Protocol::figures(&session);
     assert_eq!((figures.connections, figures.announced, figures.withdrawn), (1, 3, 0));
@@ -339,7 +339,7 @@ fn tables_and_views_have_names() {
 
 /// A withdrawal that the next record may turn into a replacement is passed on after a moment without one.
 #[test]
-fn what_is_held_back_is_told_after_a_moment() {
+fn held_back_withdrawals_are_passed_on_after_a_moment() {
     let ms = Duration::from_millis;
     let (mut session, _) = session(options());
     let mut rib = Rib::default();
@@ -354,7 +354,7 @@ fn what_is_held_back_is_told_after_a_moment() {
         assert_eq!(rib.len::<u32>(0) == 1, is_there);
     }
     assert!(session.is_complete() && session.deadline().is_none());
-    // While a connection says everything, the moment comes before the silence that ends that.
+    // While a connection sends its table, the moment passes before the silence that completes it.
     session.connected(s(8), &mut rib, &mut Vec::new()).unwrap();
     session
         .bytes(s(8), b"peer 0 7\n+ 0 11.0.0.0/8 1\nhold 0 11.0.0.0/8\n", &mut rib, &mut Vec::new())
@@ -365,7 +365,7 @@ fn what_is_held_back_is_told_after_a_moment() {
     assert!(session.is_complete());
 }
 
-/// Peers of a checkpoint go if their source does not come back.
+/// Peers of a checkpoint are removed if their source does not come back.
 #[test]
 fn adopted_peers_go_after_the_hold_time() {
     let (mut session, _) = session(options());

@@ -1,6 +1,6 @@
-//! What a pin costs: `cargo run --release -p fibula-rib --example pin`.
+//! Measures the cost of a pin: `cargo run --release -p fibula-rib --example pin`.
 //!
-//! Per batch, a reader compares one number; a load of an `ArcSwap` is what it would cost otherwise.
+//! Per batch, a reader compares one number; the alternative, a load of an `ArcSwap`, is measured too.
 
 use std::hint::black_box;
 use std::sync::Arc;

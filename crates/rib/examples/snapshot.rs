@@ -1,5 +1,5 @@
-//! Writes a table of a million IPv4 and 200,000 IPv6 routes as a snapshot, opens it again, and says how
-//! long that takes.
+//! Writes a table of a million IPv4 and 200,000 IPv6 routes as a snapshot, opens it again, and prints how long that
+//! takes.
 //!
 //! ```text
 //! cargo run --release -p fibula-rib --example snapshot

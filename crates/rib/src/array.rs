@@ -62,7 +62,7 @@ impl fmt::Debug for AlignedBytes {
     }
 }
 
-/// The bytes of a whole snapshot, wherever they are.
+/// The bytes of a whole snapshot, in memory or mapped.
 #[derive(Debug)]
 pub(crate) enum Image {
     Memory(AlignedBytes),

@@ -9,7 +9,7 @@ use fibula_core::{Addr, BoxedEngine, BuildError, FamilyType, PerFamily, Routes};
 
 use crate::sync::Arc;
 
-/// How an engine is compiled.
+/// The function that compiles an engine.
 type Build<A> = dyn Fn(&Routes<A>) -> Result<BoxedEngine<A>, BuildError> + Send + Sync;
 
 /// An engine that a compiler can use, by name.
@@ -65,14 +65,14 @@ where
     }
 }
 
-/// The source is asked again when one in so many routes has changed.
+/// The engine source is called again when one route in this many has changed.
 const PART: usize = 16;
 
 /// The engines of one table.
 pub(crate) struct Choice<A: Addr> {
     source: Arc<dyn EngineSource<A>>,
     makers: Vec<Maker<A>>,
-    /// Changes since the source was asked.
+    /// Number of changes since the last call of the source.
     changes: usize,
 }
 
@@ -87,7 +87,7 @@ impl<A: Addr> Choice<A> {
         &self.makers
     }
 
-    /// So many changes led to these routes. True if another engine is the best one now.
+    /// Counts the changes that led to these routes. Returns whether another engine is the best one now.
     pub(crate) fn review(&mut self, routes: &Routes<A>, changes: usize) -> bool {
         self.changes += changes;
         if self.changes == 0 || self.changes < routes.len() / PART {
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// Small tables by one engine, others by another; counts how often it is asked.
+    /// Names one engine for small tables and another for the rest, and counts its calls.
     struct BySize(Arc<AtomicUsize>);
 
     impl EngineSource<u32> for BySize {
@@ -128,9 +128,9 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_asked_as_the_table_changes() {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let mut choice = Choice::new(Arc::new(BySize(Arc::clone(&asked))), &routes(0));
+    fn the_source_is_called_as_the_table_changes() {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let mut choice = Choice::new(Arc::new(BySize(Arc::clone(&calls))), &routes(0));
         assert_eq!(choice.makers()[0].name(), "small");
         let mut changed_at = Vec::new();
         for count in 1..=3200 {
@@ -138,16 +138,16 @@ mod tests {
                 changed_at.push(count);
             }
         }
-        // Within a sixteenth of where it should.
+        // The change of engine is at most a sixteenth of the table late.
         assert!(matches!(changed_at[..], [100..=107]), "{changed_at:?}");
         assert_eq!(choice.makers()[0].name(), "large");
-        // Not at every change: about 16 times while a table doubles.
-        let so_far = asked.load(Ordering::Relaxed);
+        // The source is not called at every change, but about 16 times while a table doubles.
+        let so_far = calls.load(Ordering::Relaxed);
         assert!((16 * 5..16 * 9).contains(&so_far), "{so_far}");
         assert!(!choice.review(&routes(3200), 200));
-        let so_far = asked.load(Ordering::Relaxed);
+        let so_far = calls.load(Ordering::Relaxed);
         assert!(!choice.review(&routes(3200), 0) && !choice.review(&routes(3200), 199));
-        assert_eq!(asked.load(Ordering::Relaxed), so_far);
+        assert_eq!(calls.load(Ordering::Relaxed), so_far);
         assert!(choice.review(&routes(90), 3110));
     }
 }

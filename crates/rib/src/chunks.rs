@@ -4,7 +4,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 /// An array in chunks, which copies share until one of them changes. A copy costs a reference for each chunk, and
-/// later, at the first change of each chunk that both have, the chunk. What grows moves no more than its last chunk.
+/// later, at the first change of each chunk that both have, the chunk. Growing moves at most the last chunk.
 #[derive(Clone)]
 pub(crate) struct Chunks<T> {
     /// All of [`CHUNK`] elements but the last one, which may have fewer.
@@ -12,7 +12,7 @@ pub(crate) struct Chunks<T> {
     len: usize,
 }
 
-/// Elements of a chunk: some 16 KiB of what the RIB keeps, which takes a microsecond to copy.
+/// Elements of a chunk: some 16 KiB of the RIB's elements, which takes a microsecond to copy.
 const CHUNK: usize = 1 << BITS;
 const BITS: u32 = 10;
 /// Elements of the first chunk at first: most tables of most VRFs are small.
@@ -50,7 +50,7 @@ impl<T: Clone> Chunks<T> {
         self.chunks.iter().flat_map(|chunk| chunk.iter()).take(self.len)
     }
 
-    /// Changes the elements that `which` takes; chunks without any stay shared.
+    /// Changes the elements that `which` selects; chunks without such elements stay shared.
     pub(crate) fn change(&mut self, which: impl Fn(&T) -> bool, mut change: impl FnMut(&mut T)) {
         for chunk in &mut self.chunks {
             if chunk.iter().any(&which) {
@@ -62,7 +62,7 @@ impl<T: Clone> Chunks<T> {
         }
     }
 
-    /// Bytes that it takes, shared or not.
+    /// Bytes of all chunks, shared or not.
     pub(crate) fn memory(&self) -> usize {
         let last = self.chunks.last().map_or(0, |chunk| chunk.len());
         let elements = self.chunks.len().saturating_sub(1) * CHUNK + last;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is a vector, and each of its copies is the vector as it was then.
+        /// The array behaves like a vector, and each copy like the vector at the time of the copy.
         #[test]
         fn as_vectors_are(steps in prop::collection::vec(step(), 0..40)) {
             let (mut chunks, mut vector) = (Chunks::default(), Vec::new());

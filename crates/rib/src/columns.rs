@@ -40,7 +40,7 @@ pub(crate) struct Column {
     /// A code for each row: an index into the dictionary, or [`NULL`].
     pub(crate) codes: Array<u32>,
     pub(crate) dictionary: Dictionary,
-    /// What its texts were where they come from.
+    /// The original type of its texts in the sources.
     pub(crate) scalar: Option<ScalarType>,
 }
 
@@ -123,7 +123,7 @@ impl Columns {
         self.columns[column].scalar
     }
 
-    /// Notes what the texts of a column were.
+    /// Sets the original type of a column's texts.
     pub(crate) fn set_scalar_type(&mut self, column: &str, scalar: Option<ScalarType>) {
         if let Some(column) = self.columns.iter_mut().find(|known| known.name == column) {
             column.scalar = scalar;

@@ -46,7 +46,7 @@ impl Rib {
     }
 }
 
-/// The number of a set that no route has had so far.
+/// The new number of a set that no route has used so far.
 const UNUSED: u32 = u32::MAX;
 
 /// Gives sets new numbers, without gaps.

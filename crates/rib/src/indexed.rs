@@ -88,7 +88,7 @@ impl<A: Addr + Pod> IndexedRoutes<A> {
     #[inline]
     pub fn get(&self, index: usize) -> Route<A> {
         let (addr, len) = (self.addrs[index], self.lens[index].min(A::BITS));
-        // Canonical and within the family's length since opening: this masks nothing.
+        // The prefix was checked when the file was opened to be canonical and not too long, so this masks nothing.
         let prefix = Prefix::masked(addr, len).unwrap_or(Prefix::ALL);
         Route { prefix, hop: Hop::from_bits(self.hops[index]) }
     }
@@ -197,7 +197,7 @@ fn up(parents: &[u32], index: usize) -> Option<usize> {
     Some(parents[index]).filter(|&p| p != NO_PARENT).map(|p| p as usize)
 }
 
-/// How many bits the bucket index of `routes` routes has: about one bucket a route, within reason.
+/// Number of bits of the bucket index for `routes` routes: about one bucket for each route, within limits.
 fn bucket_bits(routes: usize) -> u8 {
     let bits = usize::BITS - routes.saturating_sub(1).leading_zeros();
     bits.clamp(4, 18) as u8

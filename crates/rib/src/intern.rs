@@ -52,7 +52,7 @@ impl<T: Copy + Eq + Hash> Interner<T> {
         slice(&self.items, &self.ends, id)
     }
 
-    /// How many distinct slices there are.
+    /// Number of distinct slices.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }

@@ -16,7 +16,7 @@ use crate::{ColumnKind, ColumnsBuilder, Pod, Table, TableError};
 ///
 ///        prefix       geo_country  asn_asn
 ///        10.0.0.0/8   CH           -
-///        10.1.0.0/16  CH           64500        what covers it in geo is 10.0.0.0/8
+///        10.1.0.0/16  CH           64500        in geo, 10.0.0.0/8 covers it
 ///        10.2.0.0/16  DE           -
 /// ```
 ///
@@ -64,7 +64,7 @@ pub fn layers(layers: &[(&str, &Table)]) -> Result<Table, TableError> {
     Ok(whole)
 }
 
-/// The routes of one layer, and those that are open at the place that was reached.
+/// The routes of one layer, and those that cover the current position.
 struct Walk<'a, A: Addr> {
     ahead: Peekable<Box<dyn Iterator<Item = Route<A>> + 'a>>,
     open: Vec<Route<A>>,

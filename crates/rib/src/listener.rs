@@ -1,4 +1,4 @@
-//! What a feed asks of a table.
+//! The interface between a feed and a table.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl PathCounts {
     }
 }
 
-/// A table that takes the events of feeds: a [`Rib`] that nobody follows, a [`Live`] table, or something before one of
+/// A table that takes the events of feeds: a [`Rib`] without followers, a [`Live`] table, or something before one of
 /// them. Besides [`Listener::event`] and the four methods that make an event, no method counts in the position.
 ///
 /// ```
@@ -123,7 +123,7 @@ pub trait Listener {
     }
 }
 
-/// Without anybody who follows the changes: to fill a table before it serves.
+/// A RIB whose changes are not followed, for filling a table before it is used.
 impl Listener for Rib {
     fn peer(&mut self, peer: &Peer) -> u32 {
         Self::peer(self, peer.clone())

@@ -78,7 +78,7 @@ fn lose_nothing(chunk: usize) {
             };
             let mut i = 0;
             while i < 6 {
-                // As the live table's feed does, with a chunk of updates at a time.
+                // Like the feed of a live table, which applies a chunk of updates at a time.
                 while log.is_full() {
                     log.wait_for_room();
                 }
@@ -109,7 +109,7 @@ fn lose_nothing(chunk: usize) {
 /// Addresses of the table below. Generation `n` gives address `n % ADDRS` the hop `n`.
 const ADDRS: usize = 3;
 
-/// What changes from the generation before to this one.
+/// The changes from the generation before to this one.
 fn changed(number: u64) -> Prefix<u32> {
     prefix((number % ADDRS as u64) as u32)
 }
@@ -124,8 +124,8 @@ fn routes(number: u64) -> Routes<u32> {
     (0..).zip(hops(number)).map(|(addr, hop)| (prefix(addr), Hop::new(hop))).collect()
 }
 
-/// An engine that counts how many there are. Each address that is read or patched is a step, and other
-/// threads run between the steps: a reader of an engine that is patched meanwhile sees a mixture.
+/// An engine that counts its instances. Each address that is read or patched is a step, and other threads run between
+/// the steps: a reader of an engine that is patched meanwhile sees a mixture.
 struct Counted {
     hops: [AtomicU32; ADDRS],
     alive: Arc<AtomicUsize>,
@@ -181,7 +181,8 @@ fn generation(number: u64, engine: BoxedEngine<u32>) -> Generation<u32> {
     Generation { number, sequence: number, name: "counted", engine, attributes }
 }
 
-/// How the generations of all schedules were made. Counted outside of shuttle, to which it is no step.
+/// Counts how the generations of all schedules were made. The counters are not shuttle's, so counting is not a step of
+/// a schedule.
 #[derive(Default)]
 struct MethodCounts {
     /// From the spare engine.
@@ -190,10 +191,9 @@ struct MethodCounts {
     copied: AtomicU64,
 }
 
-/// Readers that pin, look up and release, and a compiler that patches the engine that came back, or a copy of the
-/// one that serves: a batch is
-/// of one generation, generations never go back, nobody reads an engine that is patched, a patched one
-/// lacks no change, and there are never more than three engines.
+/// Readers that pin, look up and release, and a compiler that patches the engine that came back, or a copy of the one
+/// that serves: a batch is of one generation, generations never go back, no reader sees an engine that is being
+/// patched, a patched one lacks no change, and there are never more than three engines.
 #[test]
 fn a_batch_is_of_one_generation() {
     const LAST: u64 = 6;

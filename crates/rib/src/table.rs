@@ -147,7 +147,7 @@ impl Default for Provenance {
 }
 
 impl Provenance {
-    /// Of a table that is being built.
+    /// The provenance of a table that is built now.
     pub(crate) fn of_now() -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self { created: now.map_or(0, |since| since.as_secs()), ..Self::default() }
@@ -213,28 +213,28 @@ pub enum TableError {
     NoPeer {
         /// The requested name.
         asked: String,
-        /// The peers that there are.
+        /// The existing peers.
         peers: Vec<String>,
     },
     /// A requested column is in no source.
     NoColumn {
         /// The requested name.
         asked: String,
-        /// The columns that there are.
+        /// The existing columns.
         columns: Vec<String>,
     },
     /// [`PeerChoice::All`](crate::PeerChoice::All) was chosen without a column that lists all values.
     AllPeers,
     /// A number exceeds its 32 bits.
     Limit {
-        /// The items of which there are too many.
+        /// The items that are too many.
         what: &'static str,
     },
     /// The table's [`Limits`](crate::Limits) leave no room for another route.
     Full {
         /// The limit that is reached: routes in a table for a peer, or for all peers together.
         most: u64,
-        /// Whether it is that of a peer.
+        /// Whether it is the limit of a peer.
         of_peer: bool,
     },
     /// The compiler of a live table panicked, so nothing more is published.
@@ -266,9 +266,9 @@ pub enum TableError {
     },
     /// The hop of a route is not a row of the columns.
     Rows {
-        /// How many rows the routes need.
+        /// Number of rows that the routes need.
         needed: u32,
-        /// How many there are.
+        /// Number of rows.
         rows: u32,
     },
 }

@@ -40,7 +40,7 @@ impl<'a> Typed<'a> {
         let typed = match scalar {
             Some(ScalarType::Bool) => text.parse().ok().map(Self::Bool),
             Some(ScalarType::Float | ScalarType::Double) => float(text).map(Self::Float),
-            // Signed integers and those of 128 bits stay text.
+            // Signed integers and 128-bit integers stay text.
             Some(ScalarType::Int | ScalarType::Wide) | None => None,
         };
         typed.unwrap_or(Self::Str(text))

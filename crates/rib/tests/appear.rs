@@ -7,7 +7,7 @@ use crate::engines::{Behaviour, makers};
 use fibula_core::{Addr, Attributes, Change, Update, Value, Vrf};
 use fibula_rib::{Event, Limits, Live, LiveOptions, Peer, Preference, Rib, Snapshot, TableError};
 
-fn say(vrf: Vrf, prefix: &str, peer: u32, value: Option<u64>) -> Update<'static> {
+fn update(vrf: Vrf, prefix: &str, peer: u32, value: Option<u64>) -> Update<'static> {
     let change = match value {
         None => Change::Withdraw,
         Some(0) => Change::Announce(Attributes::Values(&[Value::Int(0)])),
@@ -31,12 +31,12 @@ fn answer<A: Addr>(live: &Live, vrf: Vrf, addr: A) -> Option<Value<'static>> {
 #[test]
 fn tables_appear_and_are_followed() {
     let events = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&events);
+    let log = Arc::clone(&events);
     let options = LiveOptions { history: 3, tables: 3, ..LiveOptions::default() };
     let mut rib = Rib::default();
     assert!(rib.name_global("fpm") && !rib.name_global("other") && !rib.name_global(""));
-    let hear = move |event: Event| heard.lock().unwrap().push(event.to_string());
-    let live = Live::start(rib, &[0], makers(Behaviour::default()), options, hear).unwrap();
+    let on_event = move |event: Event| log.lock().unwrap().push(event.to_string());
+    let live = Live::start(rib, &[0], makers(Behaviour::default()), options, on_event).unwrap();
     let peer = live.peer(Peer { source: Some("fpm".into()), ..Peer::default() });
     let names = ["fpm", "fpm/100", "bgp", "fpm/100", "late", "late"];
     assert_eq!(names.map(|name| live.vrf(name)), [0, 1, 2, 1, 3, 3]);
@@ -48,10 +48,10 @@ fn tables_appear_and_are_followed() {
     );
 
     for vrf in 0..4 {
-        live.apply(&say(vrf, "10.0.0.0/8", peer, Some(u64::from(vrf) % 2))).unwrap();
-        live.apply(&say(vrf, "2001:db8::/32", peer, Some(1))).unwrap();
+        live.apply(&update(vrf, "10.0.0.0/8", peer, Some(u64::from(vrf) % 2))).unwrap();
+        live.apply(&update(vrf, "2001:db8::/32", peer, Some(1))).unwrap();
     }
-    live.apply(&say(1, "10.0.0.0/8", peer, None)).unwrap();
+    live.apply(&update(1, "10.0.0.0/8", peer, None)).unwrap();
     live.flush().unwrap();
     let v4 = |vrf| answer::<u32>(&live, vrf, 0x0a00_0001);
     assert_eq!(
@@ -70,12 +70,12 @@ fn tables_appear_and_are_followed() {
     assert!(!live.history().wait(10, Duration::ZERO));
 }
 
-/// A VRF that appears has what the RIB has of it already.
+/// A newly followed VRF has the routes that the RIB has already.
 #[test]
 fn a_table_that_is_followed_late_is_whole() {
     let mut rib = Rib::default();
     let (vrf, peer) = (rib.vrf("bmp/pre-policy"), rib.peer(Peer::new(None, 1)));
-    rib.apply(&say(vrf, "10.0.0.0/8", peer, Some(1)), &mut ()).unwrap();
+    rib.apply(&update(vrf, "10.0.0.0/8", peer, Some(1)), &mut ()).unwrap();
     let makers = makers(Behaviour::default());
     let live = Live::start(rib, &[], makers, LiveOptions::default(), |_| {}).unwrap();
     assert!(live.current::<u32>(vrf).is_none());
@@ -91,7 +91,7 @@ fn names_and_sources_survive_a_checkpoint() {
     let sources = [None, Some("bmp 192.0.2.1 pre-policy".into()), Some("bgp".into())];
     let peers = sources.clone().map(|source| rib.peer(Peer { source, ..Peer::new(None, 7) }));
     assert_eq!(peers, [0, 1, 2]);
-    rib.apply(&say(vrf, "10.0.0.0/8", peers[1], Some(1)), &mut ()).unwrap();
+    rib.apply(&update(vrf, "10.0.0.0/8", peers[1], Some(1)), &mut ()).unwrap();
     let file = Snapshot::from_bytes(rib.checkpoint("").to_bytes().unwrap()).unwrap();
     let again = Rib::from_snapshot(&file, Preference::default()).unwrap().rib;
     assert!(again.peers().iter().map(|peer| peer.source.clone()).eq(sources));
@@ -103,21 +103,21 @@ fn names_and_sources_survive_a_checkpoint() {
 }
 
 #[test]
-fn what_exceeds_the_limits_is_refused_and_what_is_there_stays() {
+fn paths_beyond_the_limits_are_refused_and_existing_ones_stay() {
     let mut rib = Rib::default();
     let peers = [1, 2].map(|asn| rib.peer(Peer::new(None, asn)));
     rib.set_limits(Limits { peer_paths: 2, paths: 3 });
     let mut apply = |prefix: &str, peer: usize, value| {
-        rib.apply(&say(0, prefix, peers[peer], value), &mut ()).map(|()| rib.len::<u32>(0))
+        rib.apply(&update(0, prefix, peers[peer], value), &mut ()).map(|()| rib.len::<u32>(0))
     };
     assert_eq!(apply("10.0.0.0/8", 0, Some(0)), Ok(1));
     assert_eq!(apply("11.0.0.0/8", 0, Some(0)), Ok(2));
-    // A peer's own limit; what it has may still change.
+    // The limit of one peer; its existing paths may still change.
     let full = |most, of_peer| Err(TableError::Full { most, of_peer });
     assert_eq!(apply("12.0.0.0/8", 0, Some(0)), full(2, true));
     assert_eq!(apply("11.0.0.0/8", 0, Some(1)), Ok(2));
     assert_eq!(apply("12.0.0.0/8", 1, Some(0)), Ok(3));
-    // That of all together.
+    // The limit of all peers together.
     assert_eq!(apply("13.0.0.0/8", 1, Some(0)), full(3, false));
     assert_eq!(apply("12.0.0.0/8", 1, Some(1)), Ok(3));
     assert_eq!(apply("10.0.0.0/8", 0, None), Ok(2));

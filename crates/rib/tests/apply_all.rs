@@ -1,4 +1,5 @@
-//! Many updates at once: the same table as one by one, room in the log, an error in the middle, and turns for others.
+//! Many updates at once: the same table as one by one, room in the log, an error in the middle, and turns for other
+//! threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

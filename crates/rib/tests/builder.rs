@@ -11,15 +11,15 @@ fn update<'a>(prefix: &str, peer: u32, path_id: u32, change: Change<'a>) -> Upda
     Update { peer, path_id, ..Update::new(prefix.parse().unwrap(), change) }
 }
 
-fn says(builder: &mut TableBuilder, prefix: &str, values: &[Value<'_>]) {
+fn announce_values(builder: &mut TableBuilder, prefix: &str, values: &[Value<'_>]) {
     builder.apply(&update(prefix, 0, 0, Change::Announce(Attributes::Values(values))));
 }
 
-fn announces(builder: &mut TableBuilder, peer: u32, prefix: &str, bgp: &BgpAttributes<'_>) {
+fn announce_bgp(builder: &mut TableBuilder, peer: u32, prefix: &str, bgp: &BgpAttributes<'_>) {
     builder.apply(&update(prefix, peer, 0, Change::Announce(Attributes::Bgp(bgp))));
 }
 
-fn withdraws(builder: &mut TableBuilder, peer: u32, prefix: &str) {
+fn withdraw(builder: &mut TableBuilder, peer: u32, prefix: &str) {
     builder.apply(&update(prefix, peer, 0, Change::Withdraw));
 }
 
@@ -59,15 +59,15 @@ fn sources_merge_in_order_and_columns_by_name() {
     let mut builder = TableBuilder::new(BuilderOptions::default());
     let first = columns(&[("asn", ColumnKind::Int), ("name", ColumnKind::Str)]);
     builder.begin_source("a", "tsv", &first, false, Some(7));
-    says(&mut builder, "10.0.0.0/8", &[Value::Int(1), Value::Str("one")]);
-    says(&mut builder, "11.0.0.0/8", &[Value::Int(2), Value::Null]);
-    says(&mut builder, "2001:db8::/32", &[Value::Int(1), Value::Str("one")]);
+    announce_values(&mut builder, "10.0.0.0/8", &[Value::Int(1), Value::Str("one")]);
+    announce_values(&mut builder, "11.0.0.0/8", &[Value::Int(2), Value::Null]);
+    announce_values(&mut builder, "2001:db8::/32", &[Value::Int(1), Value::Str("one")]);
     // `asn` is text here, so it is text throughout.
     let second = columns(&[("cc", ColumnKind::Str), ("asn", ColumnKind::Str)]);
     builder.begin_source("b", "csv", &second, false, None);
-    says(&mut builder, "11.0.0.0/8", &[Value::Str("CH"), Value::Str("2")]);
-    says(&mut builder, "12.0.0.0/8", &[Value::Str("CH"), Value::Str("two")]);
-    withdraws(&mut builder, 0, "12.0.0.0/8");
+    announce_values(&mut builder, "11.0.0.0/8", &[Value::Str("CH"), Value::Str("2")]);
+    announce_values(&mut builder, "12.0.0.0/8", &[Value::Str("CH"), Value::Str("two")]);
+    withdraw(&mut builder, 0, "12.0.0.0/8");
     let table = builder.finish().unwrap();
     assert_eq!(
         dump(&table),
@@ -75,7 +75,7 @@ fn sources_merge_in_order_and_columns_by_name() {
     );
     assert_eq!(table.columns.names().collect::<Vec<_>>(), ["asn", "name", "cc"]);
     assert_eq!(table.columns.kind(0), ColumnKind::Str);
-    // One row for both families; nothing of what was replaced or withdrawn is left.
+    // One row for both families; replaced and withdrawn routes leave nothing behind.
     assert_eq!((table.columns.len(), table.columns.distinct(0)), (2, 2));
     assert_eq!(table.v4.as_slice()[0].hop, Hop::new(0));
     assert_eq!(table.selected_peer(), None);
@@ -89,9 +89,9 @@ fn sources_merge_in_order_and_columns_by_name() {
 fn text_in_a_column_declared_integer_makes_it_text() {
     let mut builder = TableBuilder::new(BuilderOptions::default());
     builder.begin_source("a", "text", &columns(&[("value", ColumnKind::Int)]), false, None);
-    says(&mut builder, "10.0.0.0/8", &[Value::Int(u64::MAX)]);
-    says(&mut builder, "11.0.0.0/8", &[Value::Str("x")]);
-    says(&mut builder, "12.0.0.0/8", &[]);
+    announce_values(&mut builder, "10.0.0.0/8", &[Value::Int(u64::MAX)]);
+    announce_values(&mut builder, "11.0.0.0/8", &[Value::Str("x")]);
+    announce_values(&mut builder, "12.0.0.0/8", &[]);
     let table = builder.finish().unwrap();
     let expected = ["10.0.0.0/8 value=18446744073709551615", "11.0.0.0/8 value=x", "12.0.0.0/8"];
     assert_eq!(dump(&table), expected);
@@ -101,8 +101,8 @@ fn text_in_a_column_declared_integer_makes_it_text() {
 fn without_columns_all_routes_share_one_row() {
     let mut builder = TableBuilder::new(BuilderOptions::default());
     builder.begin_source("a", "text", &[], false, None);
-    says(&mut builder, "10.0.0.0/8", &[]);
-    says(&mut builder, "::/0", &[]);
+    announce_values(&mut builder, "10.0.0.0/8", &[]);
+    announce_values(&mut builder, "::/0", &[]);
     let table = builder.finish().unwrap();
     assert_eq!((table.columns.len(), table.columns.width()), (1, 0));
     assert_eq!(dump(&table), ["10.0.0.0/8", "::/0"]);
@@ -121,7 +121,7 @@ fn three_peers(options: BuilderOptions) -> TableBuilder {
     for (peer, asn) in [(0, 1), (1, 2), (2, 2)] {
         builder.add_peer(peer, address(peer as u8), asn);
         for n in 0..=peer {
-            announces(&mut builder, peer, &format!("10.{n}.0.0/16"), &from(100 + peer));
+            announce_bgp(&mut builder, peer, &format!("10.{n}.0.0/16"), &from(100 + peer));
         }
     }
     builder
@@ -157,12 +157,12 @@ fn one_peer_is_selected() {
 fn a_dump_and_its_updates_give_the_table_after_them() {
     let mut builder = three_peers(choose(PeerChoice::Index(2)));
     builder.begin_source("updates", "mrt", &[], true, None);
-    builder.add_peer(0, address(2), 2); // who was peer 2
+    builder.add_peer(0, address(2), 2); // the former peer 2
     builder.add_peer(1, address(9), 9);
-    withdraws(&mut builder, 0, "10.0.0.0/16");
-    withdraws(&mut builder, 1, "10.1.0.0/16"); // somebody else's
-    withdraws(&mut builder, 0, "99.0.0.0/8"); // never announced
-    announces(&mut builder, 0, "10.1.0.0/16", &from(7));
+    withdraw(&mut builder, 0, "10.0.0.0/16");
+    withdraw(&mut builder, 1, "10.1.0.0/16"); // another peer's route
+    withdraw(&mut builder, 0, "99.0.0.0/8"); // never announced
+    announce_bgp(&mut builder, 0, "10.1.0.0/16", &from(7));
     let table = builder.finish().unwrap();
     let rest = "as_path_len=2 peer=192.0.2.2";
     assert_eq!(
@@ -176,33 +176,33 @@ fn a_dump_and_its_updates_give_the_table_after_them() {
 }
 
 #[test]
-fn a_withdrawal_takes_back_what_the_peer_said_and_no_more() {
+fn a_withdrawal_removes_only_the_peers_own_routes() {
     let mut builder = TableBuilder::new(BuilderOptions::default());
     let note = columns(&[("note", ColumnKind::Str)]);
     builder.begin_source("rib", "mrt", &[], true, None);
     builder.add_peer(5, address(1), 1);
     for prefix in ["10.0.0.0/8", "11.0.0.0/8", "12.0.0.0/8"] {
-        announces(&mut builder, 5, prefix, &from(1));
+        announce_bgp(&mut builder, 5, prefix, &from(1));
     }
     builder.begin_source("notes", "text", &note, false, None);
-    says(&mut builder, "10.0.0.0/8", &[Value::Str("mine")]);
-    says(&mut builder, "11.0.0.0/8", &[Value::Str("mine")]);
+    announce_values(&mut builder, "10.0.0.0/8", &[Value::Str("mine")]);
+    announce_values(&mut builder, "11.0.0.0/8", &[Value::Str("mine")]);
     builder.begin_source("updates", "mrt", &[], true, None);
     builder.add_peer(0, address(1), 1);
-    withdraws(&mut builder, 0, "10.0.0.0/8");
-    withdraws(&mut builder, 0, "12.0.0.0/8");
-    announces(&mut builder, 0, "11.0.0.0/8", &from(2)); // later than the note
+    withdraw(&mut builder, 0, "10.0.0.0/8");
+    withdraw(&mut builder, 0, "12.0.0.0/8");
+    announce_bgp(&mut builder, 0, "11.0.0.0/8", &from(2)); // later than the note
     let table = builder.finish().unwrap();
     let row = "next_hop=192.0.2.1 origin_as=2 as_path_len=2 peer=192.0.2.1";
     assert_eq!(dump(&table), ["10.0.0.0/8 note=mine".into(), format!("11.0.0.0/8 {row}")]);
 }
 
 #[test]
-fn a_peer_that_goes_down_takes_its_routes_along() {
+fn a_peer_that_goes_down_loses_its_routes() {
     let mut builder = three_peers(choose(PeerChoice::Most));
     builder.peer_down(2);
     builder.peer_down(7); // never seen
-    announces(&mut builder, 2, "12.0.0.0/8", &from(3)); // up again
+    announce_bgp(&mut builder, 2, "12.0.0.0/8", &from(3)); // up again
     let table = builder.finish().unwrap();
     let peer = table.selected_peer().unwrap();
     assert_eq!((peer.index, peer.routes), (1, 2));
@@ -254,7 +254,7 @@ fn the_best_path_is_taken() {
 }
 
 #[test]
-fn columns_are_kept_as_asked() {
+fn columns_are_kept_as_requested() {
     let options = BuilderOptions { as_path: true, communities: true, ..choose(PeerChoice::As(1)) };
     let table = three_peers(options.clone()).finish().unwrap();
     let names = ["next_hop", "origin_as", "as_path_len", "peer", "as_path", "communities"];
@@ -272,7 +272,7 @@ fn columns_are_kept_as_asked() {
     assert!(error.to_string().contains("there are: next_hop, origin_as"), "{error}");
 }
 
-/// A random update: peer, prefix, path, what it says (`None` withdraws).
+/// A random update: peer, prefix, path, value (`None` withdraws).
 type Step = (u32, u8, u32, Option<u8>);
 
 fn prefix_of(n: u8) -> AnyPrefix {
@@ -280,23 +280,23 @@ fn prefix_of(n: u8) -> AnyPrefix {
     text.parse().unwrap()
 }
 
-/// What the documentation of the builder says, as plainly as possible, for one BGP source.
+/// The documented behaviour of the builder, as plainly as possible, for one BGP source.
 fn model(steps: &[Step]) -> BTreeMap<AnyPrefix, u8> {
-    let mut said: BTreeMap<(u32, AnyPrefix, u32), u8> = BTreeMap::new();
+    let mut announced: BTreeMap<(u32, AnyPrefix, u32), u8> = BTreeMap::new();
     for &(peer, prefix, path_id, change) in steps {
         let key = (peer, prefix_of(prefix), path_id);
         match change {
-            Some(value) => said.insert(key, value),
-            None => said.remove(&key),
+            Some(value) => announced.insert(key, value),
+            None => announced.remove(&key),
         };
     }
     let count = |peer: u32| {
-        let prefixes = said.keys().filter(|k| k.0 == peer).map(|k| k.1);
+        let prefixes = announced.keys().filter(|k| k.0 == peer).map(|k| k.1);
         prefixes.collect::<BTreeSet<_>>().len()
     };
     let most = (0..4u32).reduce(|best, p| if count(p) > count(best) { p } else { best });
     let mut best: BTreeMap<AnyPrefix, (u8, u32)> = BTreeMap::new();
-    for (&(peer, prefix, path_id), &value) in &said {
+    for (&(peer, prefix, path_id), &value) in &announced {
         if Some(peer) == most {
             // The value is the AS path length, so the least is best.
             let new = (value, path_id);
@@ -359,7 +359,7 @@ fn the_order_of_arrival_does_not_matter() {
         let mut builder = TableBuilder::new(BuilderOptions::default());
         builder.begin_source("a", "text", &columns(&[("n", ColumnKind::Int)]), false, None);
         for (prefix, n) in list {
-            says(&mut builder, prefix, &[Value::Int(*n)]);
+            announce_values(&mut builder, prefix, &[Value::Int(*n)]);
         }
         let mut table = builder.finish().unwrap();
         table.provenance.created = 0;

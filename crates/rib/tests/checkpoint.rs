@@ -1,5 +1,5 @@
-//! Checkpoints: what is written comes back, damage is refused, and whoever is killed while writing one
-//! leaves one that can be opened.
+//! Checkpoints: their contents are restored, damage is refused, and a process that is killed while it writes one leaves
+//! a file that can be opened.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,8 +38,8 @@ fn update(i: u64, rib: &mut Rib) -> (u32, AnyPrefix, u32, u32, Option<BgpAttribu
 }
 
 fn apply(i: u64, rib: &mut Rib) {
-    let (vrf, prefix, peer, path_id, said) = update(i, rib);
-    let change = match &said {
+    let (vrf, prefix, peer, path_id, announced) = update(i, rib);
+    let change = match &announced {
         Some(attributes) => Change::Announce(Attributes::Bgp(attributes)),
         None => Change::Withdraw,
     };
@@ -73,7 +73,7 @@ fn rib_after(updates: u64) -> Rib {
 }
 
 #[test]
-fn what_was_written_comes_back() {
+fn a_written_checkpoint_is_restored() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("rib.fib");
     for updates in [0, 1, 3000] {
@@ -100,7 +100,7 @@ fn what_was_written_comes_back() {
     }
 }
 
-/// One that is given up leaves the file that is there, and nothing beside it.
+/// A checkpoint that is given up leaves the existing file, and no other file.
 #[test]
 fn given_up_it_leaves_the_file_before() {
     let folder = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ fn other_files_and_damage_are_refused() {
     }
 }
 
-/// A file that the version before wrote, which had neither next hops nor restarts.
+/// A file of the previous version, which had neither next hops nor restarts.
 #[test]
 #[cfg(target_endian = "little")]
 fn files_of_version_1_are_read() {
@@ -151,7 +151,7 @@ fn files_of_version_1_are_read() {
     assert_eq!((restored.rib.sequence(), &*restored.position), (61, "40"));
     assert_eq!(restored.rib.peers(), rib.peers());
     assert!(restored.rib.resyncing().is_empty());
-    // It is a table still, and what goes on from it is written in the present version.
+    // The file is still a table, and a feed that continues from it writes the current version.
     let snapshot = Snapshot::open(&path).unwrap();
     assert_eq!(snapshot.family::<u32>().len(), rib.len::<u32>(0));
     let again = restored.rib.checkpoint("41").to_bytes().unwrap();
@@ -164,18 +164,18 @@ fn files_of_version_1_are_read() {
 fn values_keep_their_names() {
     let mut rib = Rib::default();
     let bgp = BgpAttributes { origin_as: Some(7), as_path_len: 1, ..Default::default() };
-    let say = |rib: &mut Rib, prefix: &str, attributes: Attributes<'_>| {
+    let announce = |rib: &mut Rib, prefix: &str, attributes: Attributes<'_>| {
         let change = Change::Announce(attributes);
         rib.apply(&Update::new(prefix.parse().unwrap(), change), &mut ()).unwrap();
     };
     rib.peer(Peer::new(None, 0));
     assert_eq!(rib.value_places(&["site", "owner"]), [0, 1]);
-    say(&mut rib, "10.0.0.0/8", Attributes::Values(&[Value::Str("a"), Value::Int(1)]));
+    announce(&mut rib, "10.0.0.0/8", Attributes::Values(&[Value::Str("a"), Value::Int(1)]));
     // A second source has another order, a column of its own, and one that BGP's routes have as well.
     assert_eq!(rib.value_places(&["owner", "note", "origin_as"]), [1, 2, 3]);
     let values = [Value::Null, Value::Int(2), Value::Str("x"), Value::Str("AS9")];
-    say(&mut rib, "11.0.0.0/8", Attributes::Values(&values));
-    say(&mut rib, "12.0.0.0/8", Attributes::Bgp(&bgp));
+    announce(&mut rib, "11.0.0.0/8", Attributes::Values(&values));
+    announce(&mut rib, "12.0.0.0/8", Attributes::Bgp(&bgp));
     let file = |rib: &Rib| Snapshot::from_bytes(rib.checkpoint("").to_bytes().unwrap()).unwrap();
     let snapshot = file(&rib);
     let again = Rib::from_snapshot(&snapshot, Preference::default()).unwrap().rib;
@@ -196,7 +196,7 @@ fn values_keep_their_names() {
     }
 }
 
-/// Next hops come back, and are columns of the table that a checkpoint is to other commands.
+/// Next hops are restored, and other commands see them as columns of the table.
 #[test]
 fn next_hops_are_stored() {
     let mut rib = Rib::default();
@@ -251,7 +251,7 @@ fn the_one_that_is_killed() {
 }
 
 #[test]
-fn whoever_is_killed_leaves_a_checkpoint() {
+fn a_killed_process_leaves_a_checkpoint() {
     const KILLS: usize = 60;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("rib.fib");
@@ -264,8 +264,8 @@ fn whoever_is_killed_leaves_a_checkpoint() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        // Every other child has written something; the others are killed wherever they are, from the start
-        // on. There is no file before the first one's.
+        // Every other child is killed after it has written a checkpoint; the others at any time from the start on.
+        // There is no file before the first one's.
         let before = fs::read(&path).ok();
         let until = Instant::now() + Duration::from_secs(60);
         while kill % 2 == 0 && fs::read(&path).ok() == before && Instant::now() < until {
@@ -283,7 +283,7 @@ fn whoever_is_killed_leaves_a_checkpoint() {
             assert!(everything(&restored.rib) == everything(&rib_after(sequence)));
         }
         assert_eq!(restored.position, (sequence - 1).to_string());
-        // What a killed writer leaves beside it is its temporary file, and nobody's concern.
+        // A killed writer leaves its temporary file beside the checkpoint, which is ignored.
         for entry in fs::read_dir(&directory).unwrap() {
             let other = entry.unwrap().path();
             if other != path {

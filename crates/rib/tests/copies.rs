@@ -19,7 +19,7 @@ fn update(prefix: Prefix<u32>, value: Option<u64>, to: impl FnOnce(&Update<'_>))
     to(&Update::new(fibula_core::AnyPrefix::V4(prefix), change));
 }
 
-/// A copy of the RIB is the RIB at that moment, whatever becomes of that: as a table and as a checkpoint.
+/// A copy of the RIB keeps the state of that moment while the RIB changes: as a table and as a checkpoint.
 #[test]
 fn copies_of_a_rib_stay_what_they_were() {
     let (mut rib, mut map, mut rng) = (Rib::default(), BTreeMap::new(), Rng::new(3));
@@ -91,12 +91,12 @@ fn a_table_that_was_patched_is_built_when_nothing_changes() {
 }
 
 /// Without a spare engine, as at the beginning and while a reader keeps the one before the current, a copy of the
-/// current one is patched: nothing is built anew, and who keeps a generation goes on with it.
+/// current one is patched: nothing is rebuilt, and a reader that holds a generation continues with it.
 #[test]
 fn a_copy_is_patched_where_there_is_no_spare_engine() {
     const ADDR: u32 = 0x0a00_0001;
     let alive = Arc::<AtomicUsize>::default();
-    // A build takes so long that patches are always the cheaper way.
+    // Builds take so long that patches are always cheaper.
     let delay = Duration::from_millis(20);
     let behaviour =
         Behaviour { copies: true, delay, alive: Arc::clone(&alive), ..Behaviour::default() };

@@ -38,7 +38,7 @@ fn withdraw(live: &Live, prefix: Prefix<u32>) {
     live.apply(&Update::new(prefix, Change::Withdraw)).unwrap();
 }
 
-/// What the table says of the address, in the attributes' own terms.
+/// The table's answer for the address, as attributes.
 fn answer(reader: &mut Reader<u32>, addr: u32) -> Option<u64> {
     let table = reader.pin();
     let mut hops = [Hop::NONE];
@@ -53,7 +53,7 @@ fn p(text: &str) -> Prefix<u32> {
     text.parse().unwrap()
 }
 
-/// Waits until this holds. What has not happened after so long does not happen.
+/// Waits until this holds, and fails after a time limit.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -62,7 +62,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn heard(events: &Arc<Mutex<Vec<Event>>>) -> impl Fn(Event) + Send + Sync + 'static + use<> {
+fn collect(events: &Arc<Mutex<Vec<Event>>>) -> impl Fn(Event) + Send + Sync + 'static + use<> {
     let events = Arc::clone(events);
     move |event| events.lock().unwrap().push(event)
 }
@@ -78,7 +78,7 @@ fn longest(map: &BTreeMap<Prefix<u32>, u64>, addr: u32) -> Option<u64> {
 #[test]
 fn every_batch_is_right_for_its_generation() {
     const UPDATES: u64 = 30_000;
-    /// After so many, both readers see the newest generation before the feed continues.
+    /// After this many updates, both readers see the newest generation before the feed continues.
     const FLUSH: usize = 300;
     let live = Live::start(
         Rib::default(),
@@ -181,7 +181,7 @@ fn the_next_engine_takes_over_at_a_limit_and_the_first_comes_back() {
             v6: vec![maker(Behaviour::default())],
         },
         quick(Audit::Full),
-        heard(&events),
+        collect(&events),
     )
     .unwrap();
     let mut reader = live.reader::<u32>(0).unwrap();
@@ -192,10 +192,10 @@ fn the_next_engine_takes_over_at_a_limit_and_the_first_comes_back() {
         assert_eq!(reader.pin().engine_name(), name);
         assert_eq!(answer(&mut reader, i << 24), Some(i.into()));
     }
-    let said = events.lock().unwrap().clone();
+    let reported = events.lock().unwrap().clone();
     assert!(
-        matches!(&said[..], [Event::Engine { now: "plain", refused }] if refused[0].to_string().contains("engine small")),
-        "{said:?}"
+        matches!(&reported[..], [Event::Engine { now: "plain", refused }] if refused[0].to_string().contains("engine small")),
+        "{reported:?}"
     );
 }
 
@@ -210,7 +210,7 @@ fn a_failed_build_keeps_the_last_good_table() {
         &[0],
         makers(behaviour.clone()),
         quick(Audit::Full),
-        heard(&events),
+        collect(&events),
     )
     .unwrap();
     let mut reader = live.reader::<u32>(0).unwrap();
@@ -242,7 +242,7 @@ fn the_audit_finds_a_corruption_and_heals_it() {
             &[0],
             makers(behaviour.clone()),
             quick(audit),
-            heard(&events),
+            collect(&events),
         )
         .unwrap();
         let mut reader = live.reader::<u32>(0).unwrap();
@@ -263,11 +263,12 @@ fn the_audit_finds_a_corruption_and_heals_it() {
             live.counters::<u32>(0).unwrap().differences.get() > 0
         });
         until("it is healed", || answer(&mut reader, 7 << 24 | 0x80_0000) == Some(7));
-        let said = events.lock().unwrap().clone();
+        let reported = events.lock().unwrap().clone();
         assert!(
-            said.iter()
+            reported
+                .iter()
                 .any(|e| matches!(e, Event::Difference { addr, .. } if addr.starts_with("7."))),
-            "{said:?}"
+            "{reported:?}"
         );
     }
 }
@@ -290,7 +291,7 @@ fn an_engine_that_lies_gives_way() {
     announce(&live, p("10.0.0.0/8"), 1);
     let mut reader = live.reader::<u32>(0).unwrap();
     until("the liar gives way", || answer(&mut reader, 0x0a00_0000) == Some(1));
-    // It does not come back by being patched: the spare engine is its.
+    // Patching does not bring it back, although the spare engine is its own.
     for i in 0..20u32 {
         announce(&live, Prefix::masked(i << 24, 8).unwrap(), i.into());
         live.flush().unwrap();
@@ -300,7 +301,7 @@ fn an_engine_that_lies_gives_way() {
     assert!(live.counters::<u32>(0).unwrap().patches.get() > 0);
 }
 
-/// A compiler that cannot keep up: the feed waits, nothing is lost, and little is held.
+/// A compiler that cannot keep up: the feed waits, no change is lost, and few changes are pending.
 #[test]
 fn the_feed_is_held_back() {
     let behaviour = Behaviour { patches: false, delay: ms(5), ..Behaviour::default() };
@@ -356,7 +357,7 @@ fn memory_is_bounded_by_what_readers_hold() {
     assert_eq!(answer(&mut fresh, 0x0a00_0000), Some(199));
 }
 
-/// VRFs are tables of their own; those that nobody follows are in the RIB all the same.
+/// VRFs are tables of their own; VRFs without followers are also in the RIB.
 #[test]
 fn vrfs_are_apart() {
     let live = Live::start(
@@ -382,7 +383,7 @@ fn vrfs_are_apart() {
     assert!(live.with_rib(|rib| rib.exact(9, p("10.0.0.0/8")).is_some()));
 }
 
-/// Engines by what the table is: `few` up to 20 routes, `many` beyond, `long` if most are host routes.
+/// Engines by the shape of the table: `few` up to 20 routes, `many` beyond, `long` if most are host routes.
 struct ByShape;
 
 impl EngineSource<u32> for ByShape {
@@ -404,11 +405,11 @@ impl EngineSource<u128> for ByShape {
 }
 
 /// Another engine takes over as the table grows, gets longer routes and shrinks, although the one that
-/// serves could be patched; answers are right all along, and the operator hears of it.
+/// serves could be patched; answers are always right, and an event reports the change.
 #[test]
 fn engines_are_chosen_again_as_the_table_changes() {
     let events = Arc::new(Mutex::new(Vec::new()));
-    let live = Live::start(Rib::default(), &[0], ByShape, quick(Audit::Full), heard(&events));
+    let live = Live::start(Rib::default(), &[0], ByShape, quick(Audit::Full), collect(&events));
     let live = live.unwrap();
     let mut reader = live.reader::<u32>(0).unwrap();
     assert_eq!(reader.pin().engine_name(), "few");

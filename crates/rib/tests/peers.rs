@@ -1,4 +1,4 @@
-//! Tables of several peers, by the decision of a RIB; what is left out; and tables that are sources again.
+//! Tables of several peers, by the decision of a RIB; routes that are left out; and tables as sources.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ fn choose(peer: PeerChoice) -> BuilderOptions {
     BuilderOptions { peer, ..BuilderOptions::default() }
 }
 
-/// A collector with so many peers, peer `n` in AS `n / 2`.
+/// A collector with this number of peers, peer `n` in AS `n / 2`.
 fn collector(options: BuilderOptions, peers: u32) -> TableBuilder {
     let mut builder = TableBuilder::new(options);
     session(&mut builder, "rib", peers);
@@ -77,7 +77,7 @@ fn the_best_paths_of_all_peers_are_the_default() {
         (provenance.selected_peer.as_ref(), provenance.left_out),
         (None, LeftOut::default())
     );
-    // The fourth has no routes. Of the others, what each gave to the table.
+    // The fourth peer has no routes. For the others, the number of their routes in the table.
     let taken: Vec<_> = provenance.peers.iter().map(|peer| (peer.index, peer.routes)).collect();
     assert_eq!(taken, [(0, 2), (1, 1), (2, 2)]);
     let text = provenance.peers_text().unwrap();
@@ -96,7 +96,7 @@ fn an_as_names_all_its_sessions() {
 }
 
 #[test]
-fn what_one_peer_lacks_is_counted() {
+fn prefixes_that_one_peer_lacks_are_counted() {
     let table = dual_stack(PeerChoice::Most);
     assert_eq!(peers(&table), ["10.0.0.0/8 0", "11.0.0.0/8 0", "12.0.0.0/8 0"]);
     assert_eq!(table.provenance.left_out, LeftOut { prefixes: 2, announcements: 0 });
@@ -104,16 +104,16 @@ fn what_one_peer_lacks_is_counted() {
     assert!(text.ends_with("of 4 peers; 2 prefixes that only others have are left out"), "{text}");
 }
 
-/// `build d1.fib updates`: the updates of the table's peers replace its routes and take them back.
+/// `build d1.fib updates`: the updates of the table's peers replace and withdraw its routes.
 #[test]
 fn updates_over_a_table_are_those_over_its_sources() {
     for choice in [PeerChoice::Best, PeerChoice::Most, PeerChoice::Index(0), PeerChoice::As(0)] {
         let table = dual_stack(choice.clone());
-        // With its column of peers and without.
+        // With the column of peers and without it.
         for kept in [None, Some(vec!["origin_as".to_owned()])] {
             let table = match &kept {
                 None => table.clone(),
-                Some(_) if table.provenance.peers.len() > 1 => continue, // whose routes they are is lost
+                Some(_) if table.provenance.peers.len() > 1 => continue, // the peers of the routes are unknown
                 Some(_) => {
                     let options =
                         BuilderOptions { columns: kept.clone(), ..choose(choice.clone()) };
@@ -131,7 +131,7 @@ fn updates_over_a_table_are_those_over_its_sources() {
             builder.add_table("t.fib", "snapshot", &table);
             session(&mut builder, "updates", 4);
             withdraw(&mut builder, 0, "11.0.0.0/8");
-            withdraw(&mut builder, 1, "12.0.0.0/8"); // never said by this peer
+            withdraw(&mut builder, 1, "12.0.0.0/8"); // never announced by this peer
             announce(&mut builder, 0, "14.0.0.0/8", 1);
             let after = builder.finish().unwrap();
             let prefixes: Vec<_> = after.v4.iter().map(|r| r.prefix.to_string()).collect();
@@ -143,8 +143,8 @@ fn updates_over_a_table_are_those_over_its_sources() {
     }
 }
 
-/// Routes of a table that came from no peer stay what they are: later than what was before, earlier than what
-/// follows, and nobody's to withdraw.
+/// Routes of a table without a peer keep their order: later than earlier sources, earlier than later ones. No peer can
+/// withdraw them.
 #[test]
 fn other_routes_of_a_table_are_nobodys() {
     let mut builder = collector(BuilderOptions::default(), 2);
@@ -176,7 +176,7 @@ fn other_routes_of_a_table_are_nobodys() {
 }
 
 proptest! {
-    /// The builder and the RIB decide alike, whatever peers say and take back.
+    /// The builder and the RIB make the same decisions, whatever peers announce and withdraw.
     #[test]
     fn the_table_of_all_peers_is_the_rib(
         steps in prop::collection::vec(
@@ -186,15 +186,15 @@ proptest! {
         let mut builder = collector(BuilderOptions::default(), 4);
         let mut rib = Rib::default();
         (0..4).for_each(|n| { rib.peer(Peer::new(address(n), n / 2)); });
-        for (peer, prefix, path_id, said) in steps {
+        for (peer, prefix, path_id, numbers) in steps {
             let text = match prefix < 12 {
                 true => format!("10.{prefix}.0.0/16"),
                 false => format!("2001:db8:{prefix:x}::/48"),
             };
-            let (as_path_len, origin, med) = said.unwrap_or_default();
+            let (as_path_len, origin, med) = numbers.unwrap_or_default();
             let (origin, med) = (Some(origin), Some(med));
             let bgp = BgpAttributes { as_path_len, origin, med, ..Default::default() };
-            let change = match said {
+            let change = match numbers {
                 Some(_) => Change::Announce(Attributes::Bgp(&bgp)),
                 None => Change::Withdraw,
             };

@@ -15,7 +15,7 @@ fn source(builder: &mut TableBuilder, name: &str, columns: &[(&str, ColumnKind)]
     builder.begin_source(name, "text", &columns, false, None);
 }
 
-fn says(builder: &mut TableBuilder, line: u64, prefix: &str, values: &[Value<'_>]) {
+fn announce_values(builder: &mut TableBuilder, line: u64, prefix: &str, values: &[Value<'_>]) {
     builder.at_record(line, false);
     let change = Change::Announce(Attributes::Values(values));
     builder.apply(&Update::new(prefix.parse().unwrap(), change));
@@ -29,7 +29,7 @@ fn peers(builder: &mut TableBuilder, name: &str) {
     }
 }
 
-fn announces(builder: &mut TableBuilder, peer: u32, path_id: u32, prefix: &str, origin: u32) {
+fn announce_bgp(builder: &mut TableBuilder, peer: u32, path_id: u32, prefix: &str, origin: u32) {
     let bgp =
         BgpAttributes { origin_as: Some(origin), as_path_len: 9 - peer, ..Default::default() };
     let change = Change::Announce(Attributes::Bgp(&bgp));
@@ -57,28 +57,28 @@ fn named(table: &Table) -> Vec<String> {
 }
 
 #[test]
-fn what_is_replaced_is_counted_and_named() {
+fn replaced_prefixes_are_counted_and_named() {
     let mut builder = builder(PeerChoice::Best, None);
     source(&mut builder, "a.txt", &[("value", ColumnKind::Int)]);
-    says(&mut builder, 1, "10.0.0.0/8", &[Value::Int(1)]);
-    says(&mut builder, 3, "2001:db8::/32", &[Value::Int(1)]);
+    announce_values(&mut builder, 1, "10.0.0.0/8", &[Value::Int(1)]);
+    announce_values(&mut builder, 3, "2001:db8::/32", &[Value::Int(1)]);
     assert_eq!(builder.first_repeated(), None);
-    says(&mut builder, 7, "10.0.0.0/8", &[Value::Int(2)]);
+    announce_values(&mut builder, 7, "10.0.0.0/8", &[Value::Int(2)]);
     let first = builder.first_repeated().expect("line 7 repeats line 1").to_string();
     assert_eq!(first, "10.0.0.0/8: line 7 of a.txt replaces line 1 of a.txt");
     source(&mut builder, "b.txt", &[("value", ColumnKind::Int)]);
     assert_eq!(builder.first_repeated(), None, "of the current source");
-    says(&mut builder, 2, "2001:db8::/32", &[Value::Int(3)]);
-    says(&mut builder, 4, "11.0.0.0/8", &[Value::Int(3)]);
-    // A record that may take from others does not repeat them, and an unknown one cannot be told apart.
+    announce_values(&mut builder, 2, "2001:db8::/32", &[Value::Int(3)]);
+    announce_values(&mut builder, 4, "11.0.0.0/8", &[Value::Int(3)]);
+    // A record that may take prefixes from others does not repeat them, and unknown records cannot be distinguished.
     builder.at_record(5, true);
     let change = Change::Announce(Attributes::Values(&[Value::Int(4)]));
     builder.apply(&Update::new("11.0.0.0/8".parse().unwrap(), change));
     source(&mut builder, "c", &[]);
     for line in [0, 0] {
-        says(&mut builder, line, "12.0.0.0/8", &[]);
+        announce_values(&mut builder, line, "12.0.0.0/8", &[]);
     }
-    says(&mut builder, 0, "10.0.0.0/8", &[]);
+    announce_values(&mut builder, 0, "10.0.0.0/8", &[]);
     let table = builder.finish().unwrap();
     let counts: Vec<_> =
         table.provenance.sources.iter().map(|s| (s.repeated, s.replaced)).collect();
@@ -102,7 +102,7 @@ fn so_many_are_named_and_all_are_counted() {
     for name in ["a", "b"] {
         source(&mut builder, name, &[]);
         for line in 1..=100 {
-            says(&mut builder, line, &format!("10.{}.0.0/16", (line - 1) / 2), &[]);
+            announce_values(&mut builder, line, &format!("10.{}.0.0/16", (line - 1) / 2), &[]);
         }
     }
     let table = builder.finish().unwrap();
@@ -120,17 +120,17 @@ fn peers_replace_and_are_replaced() {
         let mut builder = builder(PeerChoice::Best, None);
         let text = |builder: &mut TableBuilder| {
             source(builder, "list", &[]);
-            says(builder, 5, "10.0.0.0/8", &[]);
-            says(builder, 6, "12.0.0.0/8", &[]);
+            announce_values(builder, 5, "10.0.0.0/8", &[]);
+            announce_values(builder, 6, "12.0.0.0/8", &[]);
         };
         if !is_text_last {
             text(&mut builder);
         }
         peers(&mut builder, "rib");
-        announces(&mut builder, 0, 0, "10.0.0.0/8", 1);
+        announce_bgp(&mut builder, 0, 0, "10.0.0.0/8", 1);
         // An update is no repetition.
-        announces(&mut builder, 0, 0, "10.0.0.0/8", 2);
-        announces(&mut builder, 1, 0, "11.0.0.0/8", 2);
+        announce_bgp(&mut builder, 0, 0, "10.0.0.0/8", 2);
+        announce_bgp(&mut builder, 1, 0, "11.0.0.0/8", 2);
         if is_text_last {
             text(&mut builder);
         }
@@ -151,36 +151,36 @@ fn tags_list_the_values_of_all_rows_and_sources() {
     let mut builder = builder(PeerChoice::Best, Some("list"));
     source(&mut builder, "a", &[("score", ColumnKind::Int), ("list", ColumnKind::Str)]);
     let row = |score, list| [Value::Int(score), list];
-    says(&mut builder, 1, "10.0.0.0/8", &row(1, Value::Str("spam")));
-    says(&mut builder, 2, "10.0.0.0/8", &row(2, Value::Str("botnet")));
-    says(&mut builder, 3, "10.0.0.0/8", &row(3, Value::Str("spam")));
-    says(&mut builder, 4, "11.0.0.0/8", &row(4, Value::Null));
+    announce_values(&mut builder, 1, "10.0.0.0/8", &row(1, Value::Str("spam")));
+    announce_values(&mut builder, 2, "10.0.0.0/8", &row(2, Value::Str("botnet")));
+    announce_values(&mut builder, 3, "10.0.0.0/8", &row(3, Value::Str("spam")));
+    announce_values(&mut builder, 4, "11.0.0.0/8", &row(4, Value::Null));
     source(&mut builder, "b", &[("list", ColumnKind::Int)]);
-    says(&mut builder, 1, "10.0.0.0/8", &[Value::Int(7)]);
-    says(&mut builder, 2, "2001:db8::/32", &[Value::Int(7)]);
+    announce_values(&mut builder, 1, "10.0.0.0/8", &[Value::Int(7)]);
+    announce_values(&mut builder, 2, "2001:db8::/32", &[Value::Int(7)]);
     source(&mut builder, "lists/drop.txt.gz", &[]);
     assert_eq!(builder.stand_in(), Some("drop"));
-    says(&mut builder, 1, "10.0.0.0/8", &[]);
-    says(&mut builder, 2, "2001:db8::/32", &[]);
+    announce_values(&mut builder, 1, "10.0.0.0/8", &[]);
+    announce_values(&mut builder, 2, "2001:db8::/32", &[]);
     source(&mut builder, "c", &[("list", ColumnKind::Str)]);
     assert_eq!(builder.stand_in(), None);
-    // A list already.
-    says(&mut builder, 1, "2001:db8::/32", &[Value::Str("spam; drop;; new")]);
+    // The value is a list already.
+    announce_values(&mut builder, 1, "2001:db8::/32", &[Value::Str("spam; drop;; new")]);
     let table = builder.finish().unwrap();
     assert_eq!(value(&table, "10.0.0.0/8", "list"), "spam;botnet;7;drop");
     assert_eq!(value(&table, "11.0.0.0/8", "list"), "-");
     assert_eq!(value(&table, "2001:db8::/32", "list"), "7;drop;spam;new");
-    // Other columns are those of the last row, whose source has none of them.
+    // The other columns come from the last row, whose source has none of them.
     assert_eq!(value(&table, "10.0.0.0/8", "score"), "-");
     assert_eq!(value(&table, "11.0.0.0/8", "score"), "int 4");
     assert_eq!(table.provenance.tags.as_deref(), Some("list"));
 
-    // Such a table as a source: its lists go on.
+    // Such a table as a source: its lists are extended.
     let mut again = self::builder(PeerChoice::Best, Some("list"));
     again.add_table("t.fib", "snapshot", &table);
     source(&mut again, "new", &[("list", ColumnKind::Str)]);
-    says(&mut again, 1, "10.0.0.0/8", &[Value::Str("botnet")]);
-    says(&mut again, 1, "10.0.0.0/8", &[Value::Str("newest")]);
+    announce_values(&mut again, 1, "10.0.0.0/8", &[Value::Str("botnet")]);
+    announce_values(&mut again, 1, "10.0.0.0/8", &[Value::Str("newest")]);
     let table = again.finish().unwrap();
     assert_eq!(value(&table, "10.0.0.0/8", "list"), "spam;botnet;7;drop;newest");
     assert_eq!(value(&table, "2001:db8::/32", "list"), "7;drop;spam;new");
@@ -195,20 +195,20 @@ fn the_column_of_tags_is_kept() {
     };
     let mut builder = TableBuilder::new(options);
     source(&mut builder, "a", &[("score", ColumnKind::Int), ("x", ColumnKind::Int)]);
-    says(&mut builder, 1, "10.0.0.0/8", &[Value::Int(1), Value::Int(2)]);
+    announce_values(&mut builder, 1, "10.0.0.0/8", &[Value::Int(1), Value::Int(2)]);
     let table = builder.finish().unwrap();
     assert_eq!(table.columns.names().collect::<Vec<_>>(), ["score", "list"]);
     assert_eq!(value(&table, "10.0.0.0/8", "list"), "a");
 }
 
 #[test]
-fn what_is_withdrawn_has_no_tags() {
+fn withdrawn_prefixes_have_no_tags() {
     let mut builder = builder(PeerChoice::Best, Some("list"));
     source(&mut builder, "a", &[("list", ColumnKind::Str)]);
-    says(&mut builder, 1, "10.0.0.0/8", &[Value::Str("old")]);
-    says(&mut builder, 2, "11.0.0.0/8", &[Value::Str("old")]);
+    announce_values(&mut builder, 1, "10.0.0.0/8", &[Value::Str("old")]);
+    announce_values(&mut builder, 2, "11.0.0.0/8", &[Value::Str("old")]);
     builder.apply(&Update::new("10.0.0.0/8".parse().unwrap(), Change::Withdraw));
-    says(&mut builder, 3, "10.0.0.0/8", &[Value::Str("new")]);
+    announce_values(&mut builder, 3, "10.0.0.0/8", &[Value::Str("new")]);
     let table = builder.finish().unwrap();
     assert_eq!(value(&table, "10.0.0.0/8", "list"), "new");
     assert_eq!(value(&table, "11.0.0.0/8", "list"), "old");
@@ -219,12 +219,12 @@ fn what_is_withdrawn_has_no_tags() {
 fn origins(choice: PeerChoice, tags: Option<&str>) -> TableBuilder {
     let mut builder = builder(choice, tags);
     peers(&mut builder, "rib");
-    announces(&mut builder, 0, 0, "10.0.0.0/8", 1);
-    announces(&mut builder, 1, 0, "10.0.0.0/8", 2);
-    announces(&mut builder, 1, 8, "10.0.0.0/8", 9);
-    announces(&mut builder, 2, 0, "10.0.0.0/8", 1);
-    announces(&mut builder, 0, 0, "11.0.0.0/8", 5);
-    announces(&mut builder, 0, 0, "11.0.0.0/8", 6);
+    announce_bgp(&mut builder, 0, 0, "10.0.0.0/8", 1);
+    announce_bgp(&mut builder, 1, 0, "10.0.0.0/8", 2);
+    announce_bgp(&mut builder, 1, 8, "10.0.0.0/8", 9);
+    announce_bgp(&mut builder, 2, 0, "10.0.0.0/8", 1);
+    announce_bgp(&mut builder, 0, 0, "11.0.0.0/8", 5);
+    announce_bgp(&mut builder, 0, 0, "11.0.0.0/8", 6);
     builder
 }
 
@@ -257,16 +257,16 @@ fn lists_of_peers_stay_when_their_table_is_a_source() {
     // Text and peers, and a source of BGP that has no such column.
     let mut builder = builder(PeerChoice::All, Some("origin_as"));
     source(&mut builder, "list", &[("origin_as", ColumnKind::Int)]);
-    says(&mut builder, 1, "10.0.0.0/8", &[Value::Int(77)]);
+    announce_values(&mut builder, 1, "10.0.0.0/8", &[Value::Int(77)]);
     peers(&mut builder, "rib");
-    announces(&mut builder, 0, 0, "10.0.0.0/8", 1);
+    announce_bgp(&mut builder, 0, 0, "10.0.0.0/8", 1);
     let table = builder.finish().unwrap();
     assert_eq!(value(&table, "10.0.0.0/8", "origin_as"), "77;1");
     let mut builder = self::builder(PeerChoice::Best, Some("list"));
     peers(&mut builder, "rib.20260101.0000.bz2");
-    announces(&mut builder, 0, 0, "10.0.0.0/8", 1);
+    announce_bgp(&mut builder, 0, 0, "10.0.0.0/8", 1);
     source(&mut builder, "drop", &[]);
-    says(&mut builder, 1, "10.0.0.0/8", &[]);
+    announce_values(&mut builder, 1, "10.0.0.0/8", &[]);
     let table = builder.finish().unwrap();
     assert_eq!(value(&table, "10.0.0.0/8", "list"), "rib.20260101;drop");
 }

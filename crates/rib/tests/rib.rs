@@ -12,14 +12,14 @@ use fibula_testkit::Rng;
 
 type Key<A> = (u32, Prefix<A>, u32, u32);
 
-/// What was said, and nothing clever.
+/// All announced paths in a plain map.
 struct Plain<A: Addr> {
-    said: BTreeMap<Key<A>, BgpAttributes<'static>>,
+    paths: BTreeMap<Key<A>, BgpAttributes<'static>>,
 }
 
 impl<A: Addr> Plain<A> {
     fn paths(&self, vrf: u32, prefix: Prefix<A>) -> Vec<(Key<A>, &BgpAttributes<'static>)> {
-        let all = self.said.iter().filter(|((v, p, ..), _)| (*v, *p) == (vrf, prefix));
+        let all = self.paths.iter().filter(|((v, p, ..), _)| (*v, *p) == (vrf, prefix));
         let mut paths: Vec<_> = all.map(|(key, attributes)| (*key, attributes)).collect();
         // The default preference, as one tuple.
         paths.sort_by_key(|((_, _, peer, path_id), a)| {
@@ -31,7 +31,7 @@ impl<A: Addr> Plain<A> {
 
     fn prefixes(&self, vrf: u32) -> Vec<Prefix<A>> {
         let mut all: Vec<_> =
-            self.said.keys().filter(|key| key.0 == vrf).map(|key| key.1).collect();
+            self.paths.keys().filter(|key| key.0 == vrf).map(|key| key.1).collect();
         all.dedup();
         all
     }
@@ -90,14 +90,14 @@ fn check<A: Addr>(rib: &Rib, plain: &Plain<A>, rng: &mut Rng) {
         }
     }
     for peer in 0..rib.peers().len() as u32 {
-        let said = plain.said.keys().filter(|key| key.2 == peer).count();
-        assert_eq!(rib.paths_of::<A>(peer), said);
+        let paths = plain.paths.keys().filter(|key| key.2 == peer).count();
+        assert_eq!(rib.paths_of::<A>(peer), paths);
     }
     let routes = rib.memory().routes;
-    assert_eq!(routes, plain.said.len());
+    assert_eq!(routes, plain.paths.len());
 }
 
-/// Short ones that nest and collide.
+/// Short prefixes that nest and repeat.
 fn prefix<A: Addr>(rng: &mut Rng) -> Prefix<A> {
     let len = if rng.chance(0.1) { A::BITS } else { rng.below(7) as u8 };
     let mask = A::netmask(5).or(A::netmask(A::BITS - 2).not());
@@ -114,7 +114,7 @@ fn attributes(rng: &mut Rng) -> BgpAttributes<'static> {
     }
 }
 
-/// What one hears who listens to the changes only.
+/// The best routes according to the changes alone.
 #[derive(Default)]
 struct BestRoutes(BTreeMap<(Vrf, AnyPrefix), AttributeSet>);
 
@@ -134,7 +134,7 @@ fn random<A: Addr>(seed: u64) {
     for asn in 1..=4 {
         rib.peer(Peer::new(None, asn));
     }
-    let mut plain = Plain::<A> { said: BTreeMap::new() };
+    let mut plain = Plain::<A> { paths: BTreeMap::new() };
     let mut changes = BestRoutes::default();
     for round in 0..3000 {
         let key =
@@ -142,14 +142,14 @@ fn random<A: Addr>(seed: u64) {
         let (vrf, prefix, peer, path_id) = key;
         if round % 500 == 499 {
             rib.peer_down(peer, &mut changes);
-            plain.said.retain(|key, _| key.2 != peer);
+            plain.paths.retain(|key, _| key.2 != peer);
         } else {
-            let said = attributes(&mut rng);
+            let bgp = attributes(&mut rng);
             let change = if rng.chance(0.6) {
-                plain.said.insert(key, said.clone());
-                CoreChange::Announce(Attributes::Bgp(&said))
+                plain.paths.insert(key, bgp.clone());
+                CoreChange::Announce(Attributes::Bgp(&bgp))
             } else {
-                plain.said.remove(&key);
+                plain.paths.remove(&key);
                 CoreChange::Withdraw
             };
             let update = Update { vrf, peer, path_id, ..Update::new(prefix.into(), change) };
@@ -175,7 +175,7 @@ fn random<A: Addr>(seed: u64) {
         rib.peer_down(peer, &mut ());
     }
     assert!(rib.is_empty());
-    assert_eq!(rib.memory().sets, 0, "nobody refers to any set");
+    assert_eq!(rib.memory().sets, 0, "no path refers to a set");
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn preferences_are_followed_and_explained() {
     let mut rib = Rib::new(preference);
     let peers = [1, 2].map(|asn| rib.peer(Peer::new(None, asn)));
     for (peer, as_path_len) in peers.into_iter().zip([1, 9]) {
-        let said = BgpAttributes { as_path_len, ..Default::default() };
-        let change = CoreChange::Announce(Attributes::Bgp(&said));
+        let bgp = BgpAttributes { as_path_len, ..Default::default() };
+        let change = CoreChange::Announce(Attributes::Bgp(&bgp));
         let prefix = "10.0.0.0/8".parse().unwrap();
         rib.apply(&Update { peer, ..Update::new(prefix, change) }, &mut ()).unwrap();
     }
@@ -217,8 +217,8 @@ fn a_route_costs_less_than_a_hundred_bytes() {
         spec("gen:v6:2024:100000:1").with_hops(fibula_testkit::fib::HopModel::Hash(1)).generate();
     let prefixes = |rib: &mut Rib, prefixes: &mut dyn Iterator<Item = AnyPrefix>| {
         for prefix in prefixes {
-            let said = BgpAttributes { as_path_len: 1, ..Default::default() };
-            let change = CoreChange::Announce(Attributes::Bgp(&said));
+            let bgp = BgpAttributes { as_path_len: 1, ..Default::default() };
+            let change = CoreChange::Announce(Attributes::Bgp(&bgp));
             rib.apply(&Update::new(prefix, change), &mut ()).unwrap();
         }
     };

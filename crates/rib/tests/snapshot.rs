@@ -1,4 +1,4 @@
-//! The snapshot file from outside: what is written comes back, and files are replaced whole.
+//! The snapshot file from outside: its contents are read back, and files are replaced as a whole.
 
 use std::collections::HashMap;
 use std::fs;
@@ -58,7 +58,7 @@ fn convert<A: Addr, B: Addr>(prefix: Prefix<A>) -> Prefix<B> {
     Prefix::new(B::from_u128(prefix.addr().to_u128()), prefix.len()).unwrap()
 }
 
-/// What texts were in their sources stays with their column, if all sources agree.
+/// The original type of texts stays with their column, if all sources agree.
 #[test]
 fn types_of_texts_are_stored() {
     let columns = [("on", ColumnKind::Str), ("x", ColumnKind::Str), ("y", ColumnKind::Str)];
@@ -76,7 +76,7 @@ fn types_of_texts_are_stored() {
     let table = bare(&builder.finish().unwrap());
     let found = |table: &Snapshot| [0, 1, 2].map(|at| table.columns().scalar_type(at));
     assert_eq!(found(&table), [Some(ScalarType::Bool), Some(ScalarType::Double), None]);
-    // As a source, and beside one that says nothing of types.
+    // As a source, and beside a source without types.
     let as_table = Table { columns: table.columns().clone(), ..Table::default() };
     let layered = layers(&[("l", &as_table)]).unwrap();
     assert_eq!(layered.columns.scalar_type(1), Some(ScalarType::Double));
@@ -167,7 +167,7 @@ fn any_table() -> impl Strategy<Value = Table> {
 
 proptest! {
     #[test]
-    fn what_is_written_comes_back(table in any_table(), bytes in any::<Vec<u8>>()) {
+    fn a_written_table_is_read_back(table in any_table(), bytes in any::<Vec<u8>>()) {
         let refs = vec![TableRef { name: "a", bytes: &bytes }, TableRef { name: "b", bytes: &[] }];
         let part = EnginePart { name: "dxr", tables: refs };
         // Rows without columns are bounded by the routes.
@@ -187,7 +187,8 @@ proptest! {
         prop_assert_eq!(stored.tables().table("b").unwrap().as_slice().len(), 0);
         prop_assert!(stored.tables().table("c").is_none());
         prop_assert!(snapshot.family::<u128>().tables().table("a").is_none());
-        // To the table's digest engines do not count; to neither does provenance; routes and values do.
+        // The table's digest does not include engines; neither digest includes provenance; both include routes and
+        // values.
         let mut other = Table { provenance: Provenance::default(), ..table };
         prop_assert_eq!(bare(&other).table_digest(), snapshot.table_digest());
         prop_assert_ne!(bare(&other).digest(), snapshot.digest());
@@ -260,7 +261,7 @@ fn make_writable(path: &std::path::Path) {
     fs::set_permissions(path, permissions).unwrap();
 }
 
-/// What `cp new.fib t.fib` does: the file stays, its bytes change.
+/// Like `cp new.fib t.fib`: the file stays, and its bytes change.
 #[test]
 fn a_file_that_may_be_written_into_is_read_and_cannot_change() {
     let directory = tempfile::tempdir().unwrap();
@@ -271,17 +272,17 @@ fn a_file_that_may_be_written_into_is_read_and_cannot_change() {
         assert_eq!(snapshot.family::<u32>().get(0).hop, Hop::new(1));
         snapshot.unchanged().unwrap();
     }
-    fs::write(&path, b"").unwrap(); // which kills whoever has it mapped
+    fs::write(&path, b"").unwrap(); // this kills a process that has it mapped
     assert_eq!(open[0].family::<u32>().get(0).hop, Hop::new(1));
 }
 
 #[test]
-fn who_writes_into_a_mapped_file_is_found_out() {
+fn a_write_into_a_mapped_file_is_detected() {
     let directory = tempfile::tempdir().unwrap();
     let (path, bytes) = overwritten(directory.path(), false);
     let open = [Loading::Auto, Loading::Map].map(|l| Snapshot::open_with(&path, l).unwrap());
     open.iter().for_each(|snapshot| snapshot.unchanged().unwrap());
-    // Another file in its place is no change: the old one stays as it is.
+    // Replacing the file by another one is not a change: the old file stays unchanged.
     let none = EnginePart::none();
     write(&path, &one_route(3), &none, &none).unwrap();
     open.iter().for_each(|snapshot| snapshot.unchanged().unwrap());
@@ -297,7 +298,7 @@ fn who_writes_into_a_mapped_file_is_found_out() {
     assert!(error.to_string().contains("by renaming"), "{error}");
 }
 
-/// Its length alone says nothing: no memory is asked for before the header was looked at.
+/// A file's length alone causes no allocation: the header is checked first.
 #[test]
 fn a_large_file_without_content_is_refused_at_once() {
     let directory = tempfile::tempdir().unwrap();
@@ -349,7 +350,7 @@ fn a_failure_leaves_the_old_file_and_nothing_else() {
 }
 
 #[test]
-fn what_is_no_snapshot_is_refused_by_name() {
+fn other_files_are_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
     for (content, kind) in [

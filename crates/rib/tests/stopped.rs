@@ -1,4 +1,4 @@
-//! A live table whose compiler is gone.
+//! A live table whose compiler has ended.
 
 use fibula_core::{
     Addr, Attributes, BuildError, Change, Family, Follow, Hop, Lookup, Memory, PerFamily, Update,
@@ -6,7 +6,7 @@ use fibula_core::{
 };
 use fibula_rib::{Event, FeedEvent, Live, LiveOptions, Maker, Makers, Peer, Rib, TableError};
 
-/// A panic in a function of the caller's ends the compiler. Who waits for it hears so.
+/// A panic in a caller's function ends the compiler. Calls that wait for the compiler return an error.
 #[test]
 fn a_compiler_that_panics_is_an_error_and_no_wait() {
     let engines = PerFamily::<Makers> { v4: vec![broken::<u32>()], v6: vec![broken::<u128>()] };
@@ -20,13 +20,13 @@ fn a_compiler_that_panics_is_an_error_and_no_wait() {
     assert_eq!(error, TableError::Stopped { vrf: 0, family: Family::V4 });
     assert!(error.to_string().contains("IPv4 table of VRF 0 panicked"), "{error}");
     assert_eq!(live.apply(&update("11.0.0.0/8")), Err(error));
-    // The other family goes on, and what was published serves.
+    // The other family continues, and published generations stay in use.
     live.apply(&update("::/0")).unwrap();
     assert_eq!(live.current::<u32>(0).unwrap().number(), 1);
     live.event(FeedEvent::Down(peer)).unwrap();
 }
 
-/// Takes an empty table and no other.
+/// Accepts only an empty table.
 fn broken<A: Addr>() -> Maker<A> {
     Maker::new("broken", |routes| match routes.is_empty() {
         true => Ok(unstored(Empty)),

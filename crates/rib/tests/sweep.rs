@@ -20,7 +20,7 @@ struct Plain {
     resyncing: BTreeSet<u32>,
 }
 
-/// The best routes, as one knows them who hears of changes only.
+/// The best routes according to the changes alone.
 #[derive(Default)]
 struct BestRoutes(BTreeMap<(Vrf, AnyPrefix), AttributeSet>);
 
@@ -47,7 +47,7 @@ fn prefix(rng: &mut Rng) -> AnyPrefix {
     }
 }
 
-/// One of a few sets of each kind.
+/// A random set: one of a few of each kind.
 fn set(rng: &mut Rng) -> AttributeSet {
     let number = rng.below(4);
     match rng.below(3) {
@@ -91,10 +91,10 @@ fn check<A: Addr>(rib: &Rib, plain: &Plain, changes: &BestRoutes) {
             }
         }
         let of_family = |key: &Key| key.0 == vrf && key.1.family() == A::FAMILY;
-        let said = plain.paths.iter().filter(|(key, _)| of_family(key));
-        assert!(said.map(|(key, (set, _))| (*key, set.clone())).eq(held));
+        let paths = plain.paths.iter().filter(|(key, _)| of_family(key));
+        assert!(paths.map(|(key, (set, _))| (*key, set.clone())).eq(held));
         let prefixes = changes.0.keys().filter(|key| key.0 == vrf && key.1.family() == A::FAMILY);
-        assert_eq!(prefixes.count(), rib.len::<A>(vrf), "whoever follows hears of all that goes");
+        assert_eq!(prefixes.count(), rib.len::<A>(vrf), "changes report all removed routes");
     }
 }
 
@@ -162,9 +162,9 @@ fn marks_and_sweeps_are_those_of_a_plain_map() {
     assert!(swept > 500 && reopened > 500 && restarted > 100, "{swept} {reopened} {restarted}");
 }
 
-/// What nobody named again goes at once; what was named again, even with the same attributes, stays.
+/// A sweep removes paths that were not announced again, and keeps paths that were, even with the same attributes.
 #[test]
-fn a_restart_keeps_what_is_said_again() {
+fn a_restart_keeps_what_is_announced_again() {
     let mut rib = Rib::default();
     let mut changes = BestRoutes::default();
     let peers = [1, 2].map(|asn| rib.peer(Peer::new(None, asn)));
@@ -181,7 +181,7 @@ fn a_restart_keeps_what_is_said_again() {
     let left: Vec<_> = changes.0.keys().map(|(_, prefix)| prefix.to_string()).collect();
     assert_eq!(left, ["10.0.0.0/8", "11.0.0.0/8"]);
     assert_eq!(rib.exact::<u32>(0, "11.0.0.0/8".parse().unwrap()).unwrap().peer, peers[1]);
-    // A sweep without a mark takes nothing.
+    // A sweep without a mark removes nothing.
     rib.sweep(peers[0], &mut changes);
     rib.sweep(peers[1], &mut changes);
     assert_eq!(rib.memory().routes, 2);

@@ -1,4 +1,4 @@
-//! Three VRFs with the same prefixes, one of which nobody follows: a feed of announcements, withdrawals and
+//! Three VRFs with the same prefixes, one of them without a compiled table: a feed of announcements, withdrawals and
 //! ends of sessions through `Live`, against one plain map a VRF; through a checkpoint and without one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,14 +15,14 @@ use fibula_rib::{
 use fibula_testkit::Rng;
 
 const VRFS: [Vrf; 3] = [0, 7, 9];
-/// Of these; 9 is in the RIB alone.
+/// The followed VRFs; 9 is only in the RIB.
 const FOLLOWED: [Vrf; 2] = [0, 7];
 const PEERS: u32 = 4;
 const EVENTS: usize = 6_000;
-/// One event of so many is the end of a session.
+/// One event in this many is the end of a session.
 const DOWN: usize = 997;
 
-/// What the feed says.
+/// An event of the feed.
 enum Event {
     /// A peer and a path identifier, with a value or without a route any more.
     CoreChange { vrf: Vrf, prefix: AnyPrefix, path: (u32, u32), value: Option<u64> },
@@ -48,7 +48,7 @@ fn feed() -> Vec<Event> {
             _ => AnyPrefix::V6(prefix(&mut rng)),
         };
         let path = (rng.below(PEERS.into()) as u32, rng.below(2) as u32);
-        // Values come again, in other VRFs never.
+        // Values repeat within a VRF, but never in another VRF.
         let value = rng.below(50) * 10 + u64::from(vrf);
         Event::CoreChange { vrf, prefix, path, value: (!rng.chance(0.4)).then_some(value) }
     };
@@ -64,7 +64,7 @@ impl FamilyType for Maps {
     type Of<A: Addr> = Map<A>;
 }
 
-/// One VRF, as plainly as can be.
+/// A plain model of one VRF.
 type Plain = PerFamily<Maps>;
 
 /// The value of the longest match. Values alone rank alike, so the peer that came first is best.
@@ -137,7 +137,7 @@ impl Replay {
         }
     }
 
-    /// Goes on from a file. The feed's position is the number of events.
+    /// Continues from a file. The feed's position is the number of events.
     fn through_checkpoint(self, path: &Path, position: usize) -> Self {
         self.live.checkpoint(&position.to_string()).write(path).unwrap();
         let (before, peers) = (self.paths(), self.live.with_rib(|rib| rib.peers().to_vec()));
@@ -189,7 +189,7 @@ impl Replay {
         }
     }
 
-    /// What the RIB holds.
+    /// The contents of the RIB.
     fn paths(&self) -> Paths {
         let mut all = Paths::new();
         self.live.with_rib(|rib| {
@@ -202,7 +202,7 @@ impl Replay {
         all
     }
 
-    /// The same of the plain maps.
+    /// The contents of the plain maps, in the same form.
     fn plain_paths(&self) -> Paths {
         fn of<A: Addr>(vrf: Vrf, map: &Map<A>, all: &mut Paths) {
             for (prefix, paths) in map.iter().filter(|(_, paths)| !paths.is_empty()) {

@@ -1,4 +1,4 @@
-//! A server whose routes come as JSON lines on standard input: what the tests of the looking glass talk to.
+//! A server for the tests of the looking glass. Its routes come as JSON lines on standard input.
 //!
 //! `cargo run -p fibula-server --example glass -- 127.0.0.1:8080`, then for example
 //!
@@ -9,8 +9,8 @@
 //! {"do":"withdraw","table":"bgp","prefix":"193.0.0.0/21","peer":0}
 //! ```
 //!
-//! (a line each). Attributes are as answers have them. It answers each line with one, `ok` or what is wrong with it,
-//! and ends with its input.
+//! (a line each). Attributes have the form of answers. For each line it prints `ok` or the error, and it ends with its
+//! input.
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
@@ -37,7 +37,7 @@ enum Line {
 fn main() -> Result<(), Box<dyn Error>> {
     let listen = std::env::args().nth(1).ok_or("usage: glass ADDRESS:PORT")?.parse()?;
     let mut rib = Rib::default();
-    // The first table; others appear as they are named.
+    // The first table; others appear when a line names them.
     rib.name_global("bgp");
     let options = LiveOptions { history: 10_000, ..LiveOptions::default() };
     let live = Live::start(rib, &[0], FibOptions::default(), options, |event| {

@@ -1,7 +1,7 @@
-//! A server with a generated table, to be asked by load generators, and the rate of bulk lookups.
+//! A server with a generated table for load generators, and a measurement of the rate of bulk lookups.
 //!
-//! `cargo run --release -p fibula-server --example load -- [ROUTES [THREADS [CHANGES]]]`: a table of so many IPv4
-//! routes and a fifth of that of IPv6, threads that answer, and changes of best routes a second meanwhile.
+//! `cargo run --release -p fibula-server --example load -- [ROUTES [THREADS [CHANGES]]]`: a table with ROUTES IPv4
+//! routes and a fifth as many IPv6 routes, THREADS threads that answer, and CHANGES changes of best routes a second.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// Addresses in Arrow, many at once.
+/// A large batch of addresses in Arrow.
 fn bulk(server: &Server) -> Result<(), Box<dyn std::error::Error>> {
     const BATCH: usize = 65_536;
     const BATCHES: usize = 300;

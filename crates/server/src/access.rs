@@ -29,8 +29,8 @@ pub(crate) fn check_token(options: &ServerOptions, headers: &HeaderMap) -> Resul
     refuse("the token is wrong")
 }
 
-/// Whether the request names this server. A page of another site can have its name point at a loopback
-/// address; its browser then takes our answers for the site's own. Such a request names the site.
+/// Whether the request names this server. Another site can make its name resolve to a loopback address, and a browser
+/// then treats our answers as the site's own. Such a request contains the site's name.
 pub(crate) fn check_host(
     options: &ServerOptions,
     is_loopback: bool,
@@ -41,7 +41,7 @@ pub(crate) fn check_host(
         return Ok(());
     }
     let named = headers.get(header::HOST).map(|host| host.to_str().unwrap_or("?"));
-    // In HTTP/2 it is a part of the address.
+    // In HTTP/2 the host is a part of the address.
     let Some(host) = named.or_else(|| uri.authority().map(|authority| authority.as_str())) else {
         return Ok(());
     };

@@ -27,7 +27,7 @@ use crate::site::Site;
 
 /// The first bytes of clear-text HTTP/2. No method of HTTP/1.1 begins with them.
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
-/// Streams of a connection at once.
+/// Maximum number of simultaneous streams of a connection.
 const STREAMS: u32 = 128;
 
 /// Serves a connection to its end.
@@ -101,9 +101,9 @@ impl Conversation {
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
-            // It counts from the end of the answer before.
+            // The time counts from the end of the previous answer.
             .header_read_timeout(limits.idle_time)
-            // The library takes no less.
+            // The minimum of the library.
             .max_buf_size(limits.head_bytes.max(8 << 10))
             .max_header_size(limits.head_bytes);
         let stopped = self.stopped();
@@ -186,7 +186,7 @@ async fn late<S: AsyncWrite + Unpin>(mut stream: S) {
     .await;
 }
 
-/// An answer of HTTP/1.1 to a client with whom there is no conversation.
+/// An HTTP/1.1 answer as text, written without the HTTP library.
 pub(crate) fn raw(status: StatusCode, sentence: &str) -> String {
     let body = format!("{{\"error\":\"{sentence}\"}}");
     let length = body.len();
@@ -222,7 +222,7 @@ impl Drop for Open {
     }
 }
 
-/// Ends when there was no request for so long, or up to twice that.
+/// Completes after this time without a request, or up to twice this time.
 async fn idle(activity: Arc<Activity>, time: Duration) {
     let mut seen = usize::MAX;
     loop {

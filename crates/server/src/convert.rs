@@ -10,14 +10,14 @@ use fibula_rib::{AttributeSet, Decision, Path, Rib, ValueNames};
 
 use crate::api;
 
-/// The data besides routes that answers need of a RIB, copied while it was locked.
+/// The data besides routes that answers need from a RIB, copied while the RIB was locked.
 pub(crate) struct Names {
     peers: Vec<(u32, fibula_rib::Peer)>,
     values: ValueNames,
 }
 
 impl Names {
-    /// Of these peers.
+    /// Copies the names of these peers.
     pub(crate) fn of(rib: &Rib, peers: impl IntoIterator<Item = u32>) -> Self {
         let mut numbers: Vec<u32> = peers.into_iter().collect();
         numbers.sort_unstable();
@@ -67,7 +67,7 @@ impl Names {
     }
 }
 
-/// A peer as answers have it.
+/// A peer in the form of answers.
 pub(crate) fn peer(number: u32, peer: &fibula_rib::Peer) -> api::Peer {
     let fibula_rib::Peer { address, asn, source } = peer;
     let name = match (address, asn, &source) {
@@ -89,7 +89,7 @@ pub(crate) fn peer(number: u32, peer: &fibula_rib::Peer) -> api::Peer {
 /// The names of BGP's origins, by number.
 const ORIGINS: [&str; 3] = ["igp", "egp", "incomplete"];
 
-/// Attributes as answers have them; `names` are those of values.
+/// Attributes in the form of answers; `names` are the names of values.
 pub(crate) fn attributes(set: &AttributeSet, names: &[String]) -> api::Attributes {
     if let Some(bgp) = set.bgp() {
         return api::Attributes::Bgp(api::Bgp {

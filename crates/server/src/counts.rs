@@ -13,7 +13,7 @@ type ByClass = [AtomicU64; CLASSES.len()];
 pub(crate) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 pub(crate) struct Counts {
-    /// The answers of each endpoint, the last for paths that there are not.
+    /// The answers of each endpoint; the last entry is for unknown paths.
     answers: Vec<(Route, ByClass)>,
     pub(crate) connections: AtomicUsize,
     pub(crate) accepted: AtomicU64,
@@ -23,7 +23,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Of these endpoints.
+    /// Counters for these endpoints.
     pub(crate) fn new(endpoints: impl Iterator<Item = Route>) -> Self {
         let of_route = |route| (route, ByClass::default());
         Self {
@@ -35,7 +35,7 @@ impl Counts {
         }
     }
 
-    /// Counts an answer of this endpoint, `None` for paths that there are not.
+    /// Counts an answer of this endpoint; `None` is an unknown path.
     pub(crate) fn answered(&self, endpoint: Option<usize>, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100 - 1).min(CLASSES.len() - 1);
         let endpoint = endpoint.unwrap_or(self.answers.len() - 1);

@@ -32,9 +32,9 @@ const CHANGES_VIEW: Parameter = Parameter {
 
 /// The function that answers.
 pub(crate) enum Handler {
-    /// A function that is done in microseconds.
+    /// A function that takes microseconds.
     Now(fn(&Arc<Site>, &Params) -> Answer),
-    /// A function that may copy a table: it has a thread of its own.
+    /// A function that may copy a table and runs on a thread of its own.
     Slow(fn(&Arc<Site>, &Params) -> Answer),
     /// The bulk lookup, which has a body.
     Bulk,
@@ -53,7 +53,7 @@ const GET: Endpoint<Handler> = Endpoint {
     handler: Handler::Now(page::index),
 };
 
-/// How many there are.
+/// Number of endpoints.
 const COUNT: usize = 16;
 
 /// The endpoints; the most frequent ones come first.

@@ -13,14 +13,14 @@ use crate::table::TableName;
 pub(crate) struct Frozen {
     pub(crate) table: String,
     pub(crate) fib: Fib,
-    /// How many updates of the feeds it takes in.
+    /// Number of the feeds' updates that it includes.
     pub(crate) sequence: u64,
     taken: Instant,
-    /// How long the RIB was locked, and how long it took in all.
+    /// How long the RIB was locked, and how long making the table took in total.
     cost: Duration,
 }
 
-/// A table that is younger is not made again.
+/// A table younger than this is used again.
 const YOUNG: Duration = Duration::from_secs(1);
 /// Making tables takes at most this fraction of a thread's time.
 const SHARE: u32 = 5;
@@ -39,7 +39,7 @@ impl Frozen {
         Ok(Self { table, fib, sequence, taken, cost })
     }
 
-    /// How old it is.
+    /// The age of the table.
     pub(crate) fn age(&self) -> Duration {
         self.taken.elapsed()
     }
@@ -64,7 +64,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl FrozenTables {
-    /// The table as it is, or as it was a moment ago. Blocks while a new copy is compiled.
+    /// A current or recent copy of the table. Blocks while a new copy is compiled.
     pub(crate) fn get(&self, live: &Live, vrf: Vrf) -> Result<Arc<Frozen>, String> {
         let slot = {
             let mut slots = lock(&self.slots);

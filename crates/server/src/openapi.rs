@@ -8,7 +8,7 @@ use crate::api;
 use crate::http::answer::JSON;
 use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
 
-/// The types of all answers, with those that they have in them.
+/// The schemas of all answers, with the types that they contain.
 #[derive(OpenApi)]
 #[openapi(components(schemas(
     api::Problem,
@@ -28,7 +28,7 @@ struct Schemas;
 /// The statuses with which every request may be refused.
 const ALWAYS: [u16; 4] = [400, 403, 405, 503];
 
-/// The document about these endpoints.
+/// The OpenAPI document of these endpoints.
 pub(crate) fn document<H>(endpoints: &[Endpoint<H>]) -> Value {
     let schemas = serde_json::to_value(Schemas::openapi().components).unwrap_or_default();
     let mut paths = Map::new();

@@ -1,4 +1,4 @@
-//! The server: its sockets, its runtime, and its end.
+//! The server: its sockets, its runtime, and how it stops.
 
 use std::fmt;
 use std::io;
@@ -27,7 +27,7 @@ use crate::handlers::changes::follow;
 use crate::site::Site;
 use crate::{ServerOptions, TlsFiles};
 
-/// How long open answers may take when the server ends.
+/// Maximum time for open answers when the server stops.
 const GRACE: Duration = Duration::from_millis(700);
 /// Copies of tables that no request used in this time are dropped.
 const UNUSED: Duration = Duration::from_secs(60);
@@ -126,7 +126,7 @@ fn warn_of_openness(options: &ServerOptions, address: SocketAddr, has_tls: bool)
     }
 }
 
-/// Takes connections until the server ends.
+/// Accepts connections until the server stops.
 async fn accept(site: Arc<Site>, listener: tokio::net::TcpListener, tls: Option<TlsAcceptor>) {
     let mut stop = site.stop.subscribe();
     loop {
@@ -137,7 +137,7 @@ async fn accept(site: Arc<Site>, listener: tokio::net::TcpListener, tls: Option<
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // No descriptors, most of the time: those who are here will leave some.
+                // Usually the process has no free descriptors; existing connections will close and free some.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;
@@ -155,7 +155,7 @@ async fn accept(site: Arc<Site>, listener: tokio::net::TcpListener, tls: Option<
     }
 }
 
-/// A connection among those that there may be.
+/// A connection that counts towards the limit.
 struct ConnectionSlot(Arc<Site>);
 
 impl ConnectionSlot {
@@ -190,7 +190,7 @@ async fn refuse(mut stream: TcpStream) {
     .await;
 }
 
-/// Runs the thread that follows changes while somebody reads them.
+/// Runs the thread that follows changes while they have readers.
 async fn follow_changes(site: Arc<Site>) {
     let mut stop = site.stop.subscribe();
     loop {
@@ -216,7 +216,7 @@ impl TlsFiles {
     /// Reads both files, as the server does at its start.
     ///
     /// # Errors
-    /// If one cannot be read, or they do not belong together.
+    /// If a file cannot be read, or certificate and key do not match.
     pub fn check(&self) -> Result<(), ServerError> {
         acceptor(self).map(drop)
     }

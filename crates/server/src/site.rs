@@ -32,16 +32,16 @@ pub(crate) struct Site {
     pub(crate) bulk: Arc<Semaphore>,
     pub(crate) slow: Arc<Semaphore>,
     pub(crate) watchers: Arc<Semaphore>,
-    /// Somebody began to read changes.
+    /// Notifies the follower thread that a reader of changes began.
     pub(crate) watched: Notify,
-    /// The id of the change that comes next, set as changes come.
+    /// The id of the next change, updated as changes arrive.
     pub(crate) newest: watch::Sender<u64>,
     /// True once the server is stopping.
     pub(crate) stop: watch::Sender<bool>,
 }
 
 impl Site {
-    /// `endpoints` are those whose answers are counted.
+    /// `endpoints` are the endpoints whose answers are counted.
     pub(crate) fn new(
         live: Arc<Live>,
         board: Arc<Board>,
@@ -67,7 +67,7 @@ impl Site {
         }
     }
 
-    /// All sources, as answers have them.
+    /// All sources, in the form of answers.
     pub(crate) fn sources(&self) -> Vec<api::SourceStatus> {
         self.board.all().into_iter().map(source).collect()
     }
@@ -81,8 +81,8 @@ impl Site {
         all
     }
 
-    /// Whether the sources of a table have said everything; of one without sources, whether no peer is just
-    /// saying everything again.
+    /// Whether the sources of a table have sent everything; for a table without sources, whether no peer is sending
+    /// everything again.
     pub(crate) fn is_complete(&self, name: &str, has_routes: bool) -> bool {
         let feeds = |table: &str| {
             name.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -96,7 +96,7 @@ impl Site {
         states().any(has_said) && !states().any(|state| state == SourceState::Resync)
     }
 
-    /// The newest changes of these tables, as far as they are known.
+    /// The times of the newest changes of these tables, if known.
     pub(crate) fn newest_changes(&self, tables: usize) -> BTreeMap<Vrf, SystemTime> {
         let mut newest = BTreeMap::new();
         self.live.history().recent(tables, |change| {
@@ -115,7 +115,7 @@ impl Site {
         self.frozen(vrf)
     }
 
-    /// All tables that have routes, held still one after the other.
+    /// All tables with routes, each copied at its own moment, one after the other.
     pub(crate) fn frozen_tables(&self) -> Result<Vec<Arc<Frozen>>, Refusal> {
         let vrfs = self.live.with_rib(|rib| tables(rib, None))?;
         vrfs.into_iter().map(|vrf| self.frozen(vrf)).collect()

@@ -1,4 +1,4 @@
-//! The tables that a request is about, and their names.
+//! Determines the tables of a request, and their names.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ impl fmt::Display for TableName {
     }
 }
 
-/// Tables that an error lists.
+/// Maximum number of tables that an error lists.
 const LISTED: usize = 20;
 
-/// Why a request has no table. It becomes text once the RIB is not locked any more.
+/// The reason why a request has no table. Its text is made after the RIB was unlocked.
 pub(crate) enum NoTable<'t> {
-    /// No table has this name; there are these.
+    /// No table has this name; the existing ones are these.
     Unknown(&'t str, Vec<TableName>),
     /// One table is needed, and several have routes.
     Several(Vec<TableName>),
@@ -61,7 +61,7 @@ impl From<NoTable<'_>> for Refusal {
     }
 }
 
-/// The tables that a request is about: the one that it names, or all that have routes.
+/// The tables of a request: the named one, or all with routes.
 pub(crate) fn tables<'t>(rib: &Rib, params: Option<&'t str>) -> Result<Vec<Vrf>, NoTable<'t>> {
     let Some(name) = params else {
         return Ok(rib.vrfs().filter(|&vrf| has_routes(rib, vrf)).collect());
@@ -73,7 +73,7 @@ pub(crate) fn tables<'t>(rib: &Rib, params: Option<&'t str>) -> Result<Vec<Vrf>,
     }
 }
 
-/// The one table that a request is about.
+/// The single table of a request.
 pub(crate) fn table<'t>(rib: &Rib, params: Option<&'t str>) -> Result<Vrf, NoTable<'t>> {
     match &*tables(rib, params)? {
         [] => Err(NoTable::Empty),

@@ -141,7 +141,7 @@ fn peers_have_their_counts() {
     for number in 0..PEERS {
         let count = |is_v4: bool| {
             let of_family = lab
-                .said
+                .announced
                 .iter()
                 .filter(|((_, prefix), _)| matches!(prefix, AnyPrefix::V4(_)) == is_v4);
             of_family.filter(|(_, paths)| paths.contains_key(&number)).count()

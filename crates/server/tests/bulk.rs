@@ -81,7 +81,7 @@ fn rows_of_text_are_answered_in_their_format() {
     let rows: String = addresses.iter().zip(&all).map(row).collect();
     assert_eq!(answer.body, format!("src,note,src_prefix,src_origin_as\n{rows}"));
 
-    // All columns if nothing is said; columns by name; a list.
+    // All columns by default; columns by name; a list.
     let csv = "to,from\n10.0.0.1,10.0.0.2\n";
     let answer =
         client.post("/v1/lookup?table=bgp&column=from&strict=true", "text/csv", csv).unwrap();
@@ -141,7 +141,7 @@ fn arrow_streams_are_answered_batch_by_batch() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_refused() {
+fn invalid_bulk_lookups_are_refused() {
     let mut lab = Lab::new(|options| {
         options.limits.body_bytes = 100_000;
         options.limits.body_rows = 1000;
@@ -181,7 +181,7 @@ fn what_cannot_be_answered_is_refused() {
     }
     let bytes = client.post("/v1/lookup?table=bgp", json, " ".repeat(100_001)).unwrap();
     assert_eq!(refusal(&bytes).0, 413);
-    // Too many rows: a refusal, or an answer that is cut off, if its beginning was on its way already.
+    // Too many rows: a refusal, or a truncated answer if its beginning was sent already.
     let addresses = vec![IpAddr::from([10, 0, 0, 1]); 1001];
     let stream = "application/vnd.apache.arrow.stream";
     for (kind, body) in [(json, row.repeat(1001).into_bytes()), (stream, arrow(&[&addresses]))] {
@@ -224,7 +224,7 @@ fn long_and_slow_bodies_are_given_up() {
     );
     let answer = read(begin());
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("took too long"), "{answer}");
-    // Half a body, and then the client is gone.
+    // The client disconnects after half a body.
     let mut stream = begin();
     stream.write_all(b"5\r\n10.0").unwrap();
     drop(stream);
@@ -239,7 +239,7 @@ fn long_and_slow_bodies_are_given_up() {
         answer.push_str(&String::from_utf8_lossy(&part[..count]));
     }
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    // What cannot be refused any more is cut off: the last chunk does not come.
+    // An error after the beginning of the answer truncates it: the last chunk does not arrive.
     assert!(!read(stream).ends_with("0\r\n\r\n"));
 }
 

@@ -1,4 +1,4 @@
-//! Changes of best routes: those of the past, and those that come while somebody reads.
+//! Changes of best routes: past ones, and those that arrive during reading.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -39,11 +39,11 @@ fn the_past_is_filtered_and_newest_first() {
     let mut lab = Lab::new(|_| {});
     let mut client = lab.client();
     assert_eq!(get(&mut client, "/v1/history"), json!({ "changes": [] }));
-    lab.say("bgp", "10.0.0.0/8", 1, (3, 64600));
-    lab.say("bgp/100", "10.1.0.0/16", 0, (2, 64601));
-    lab.say("bgp", "10.0.0.0/8", 0, (5, 64602)); // not the best: no change
-    lab.say("bgp", "10.0.0.0/8", 2, (1, 64601));
-    lab.say("bgp", "2001:db8::/32", 1, (1, 64600));
+    lab.announce("bgp", "10.0.0.0/8", 1, (3, 64600));
+    lab.announce("bgp/100", "10.1.0.0/16", 0, (2, 64601));
+    lab.announce("bgp", "10.0.0.0/8", 0, (5, 64602)); // not the best: no change
+    lab.announce("bgp", "10.0.0.0/8", 2, (1, 64601));
+    lab.announce("bgp", "2001:db8::/32", 1, (1, 64600));
     lab.withdraw("bgp/100", "10.1.0.0/16", 0);
     // Each of these but the last one is a change to the path of another AS.
     lab.withdraw("bgp", "10.0.0.0/8", 2);
@@ -118,7 +118,7 @@ fn watch(
 }
 
 impl Lab {
-    /// How many clients began to read changes, as the server says.
+    /// Number of clients that began to read changes, from the server's metrics.
     fn watched(&self) -> Option<String> {
         let metrics = self.client().get("/metrics", &[]).unwrap().body;
         let text = String::from_utf8(metrics.to_vec()).unwrap();
@@ -127,21 +127,21 @@ impl Lab {
     }
 }
 
-/// While routes change all the time, three readers, one of whom breaks off and goes on: each sees each change
-/// once, in order.
+/// While routes change all the time, three readers, one of which disconnects and continues, each see each change once,
+/// in order.
 #[test]
 fn no_change_is_lost_or_doubled_under_churn() {
     const CHANGES: usize = 3000;
     let mut lab = Lab::with_history(4 * CHANGES, |_| {});
-    lab.say("bgp", "192.0.2.0/24", 0, (1, 1));
+    lab.announce("bgp", "192.0.2.0/24", 0, (1, 1));
     let first = get(&mut lab.client(), "/v1/history")["changes"][0]["id"].as_u64().unwrap();
     let all = watch(&lab, "", None, CHANGES);
     let evens = watch(&lab, "?prefix=10.0.0.0/8", None, CHANGES / 2);
     let broken = watch(&lab, "", None, CHANGES / 10);
     for step in 0..CHANGES {
-        // Every one is a change: of two prefixes in turn, and of the path.
+        // Each update changes the best route: two prefixes take turns, with a new path each time.
         let prefix = ["10.1.0.0/16", "11.0.0.0/8"][step % 2];
-        lab.say("bgp", prefix, 0, (1, step as u32 + 10));
+        lab.announce("bgp", prefix, 0, (1, step as u32 + 10));
     }
     let (begun, _) = broken.join().unwrap();
     let last = begun.last().unwrap().id;
@@ -163,10 +163,10 @@ fn no_change_is_lost_or_doubled_under_churn() {
 }
 
 #[test]
-fn who_comes_back_goes_on_where_it_was_or_hears_that_it_cannot() {
+fn a_returning_reader_continues_or_learns_how_many_changes_it_missed() {
     let mut lab = Lab::with_history(10, |_| {});
     for asn in 0..5 {
-        lab.say("bgp", "10.0.0.0/8", 0, (1, asn));
+        lab.announce("bgp", "10.0.0.0/8", 0, (1, asn));
     }
     let changes = get(&mut lab.client(), "/v1/history")["changes"].clone();
     let id = |at: usize| changes[at]["id"].as_u64().unwrap();
@@ -176,18 +176,18 @@ fn who_comes_back_goes_on_where_it_was_or_hears_that_it_cannot() {
     assert_eq!(seen[0].id, id(0));
     // A reader that was away for too long.
     for asn in 0..30 {
-        lab.say("bgp", "10.0.0.0/8", 0, (2, asn));
+        lab.announce("bgp", "10.0.0.0/8", 0, (2, asn));
     }
     let (seen, lost) = watch(&lab, "", Some(id(0)), 10).join().unwrap();
     assert_eq!((seen[0].id, lost), (id(0) + 21, vec![Lost { lost: Some(20) }]));
-    // Ids of an earlier start of the server, and such as there never were.
+    // Ids of an earlier start of the server, and ids that never existed.
     for unknown in [1, id(0) + 1000] {
         let (seen, lost) = watch(&lab, "", Some(unknown), 10).join().unwrap();
         assert_eq!((seen[0].id, lost), (id(0) + 21, vec![Lost { lost: None }]), "{unknown}");
     }
 }
 
-/// As a browser reads them.
+/// Reads events like a browser.
 #[test]
 fn events_are_lines_as_browsers_read_them() {
     let mut lab = Lab::new(|_| {});
@@ -214,7 +214,7 @@ fn events_are_lines_as_browsers_read_them() {
     next("HTTP/1.1 200 OK");
     assert_eq!(next("content-type"), "content-type: text/event-stream");
     next(": changes");
-    lab.say("bgp", "10.0.0.0/8", 0, (1, 64600));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 64600));
     let id = next("id: ");
     assert_eq!(next("event"), "event: change");
     let data: Value = serde_json::from_str(next("data: ").strip_prefix("data: ").unwrap()).unwrap();
@@ -246,22 +246,22 @@ fn a_slow_reader_loses_changes_and_is_notified() {
         done.unwrap();
         (changes, lost)
     });
-    let mut said = 0;
-    let mut say = |count: u32| {
+    let mut sent = 0;
+    let mut announce = |count: u32| {
         for _ in 0..count {
-            said += 1;
-            lab.say("bgp", "10.0.0.0/8", 0, (1, said));
+            sent += 1;
+            lab.announce("bgp", "10.0.0.0/8", 0, (1, sent));
         }
     };
     while first.1.try_recv().is_err() {
-        say(1);
+        announce(1);
         thread::sleep(Duration::from_millis(1));
     }
     // More than all buffers between the two hold: 60,000 changes are 20 MB.
-    say(60_000);
+    announce(60_000);
     hold.0.send(()).unwrap();
     while !reader.is_finished() {
-        say(1);
+        announce(1);
         thread::sleep(Duration::from_millis(1));
     }
     let (changes, lost) = reader.join().unwrap();

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::common::{Lab, get, json};
 
-/// What is wrong with a value, by a schema.
+/// The errors of a value according to a schema.
 fn faults(document: &Value, schema: &Value, value: &Value, place: &str, out: &mut Vec<String>) {
     if let Some(reference) = schema["$ref"].as_str() {
         let path = reference.strip_prefix('#').unwrap();
@@ -73,7 +73,7 @@ fn faults(document: &Value, schema: &Value, value: &Value, place: &str, out: &mu
     }
 }
 
-/// The members that a schema names, those of its parts among them.
+/// The members that a schema names, including those of its parts.
 fn members<'a>(
     document: &'a Value,
     schema: &'a Value,
@@ -112,7 +112,7 @@ fn sample(parameter: &Value) -> String {
     }
 }
 
-/// Asks with these parameters; of an answer that does not end, its beginning.
+/// Sends a request with these parameters; returns only the beginning of an answer that does not end.
 fn ask(lab: &Lab, method: &str, path: &str, parameters: &[&Value], operation: &Value) -> Answer {
     let (mut path, mut query) = (path.to_owned(), Vec::new());
     for parameter in parameters {
@@ -165,10 +165,10 @@ fn check(document: &Value, operation: &Value, answer: &Answer, what: &str) {
 #[test]
 fn the_document_and_the_server_agree() {
     let mut lab = Lab::new(|_| {});
-    lab.say("bgp", "10.0.0.0/8", 0, (2, 64600));
-    lab.say("bgp", "10.1.0.0/16", 1, (1, 64600));
-    lab.say("bgp", "10.1.0.0/16", 2, (3, 64600));
-    lab.say("bgp", "11.0.0.0/8", 2, (3, 64600));
+    lab.announce("bgp", "10.0.0.0/8", 0, (2, 64600));
+    lab.announce("bgp", "10.1.0.0/16", 1, (1, 64600));
+    lab.announce("bgp", "10.1.0.0/16", 2, (3, 64600));
+    lab.announce("bgp", "11.0.0.0/8", 2, (3, 64600));
     lab.withdraw("bgp", "11.0.0.0/8", 2);
     lab.live.flush().unwrap();
     let document = get(&mut lab.client(), "/openapi.json");
@@ -185,7 +185,7 @@ fn the_document_and_the_server_agree() {
                 parameters.iter().copied().filter(|p| p["required"] == true).collect();
             let of_path = |p: &&&Value| p["in"] == "path";
             assert_eq!(path.matches('{').count(), parameters.iter().filter(of_path).count());
-            // As little as may be, all at once, and each by itself.
+            // Only the required parameters, all parameters at once, and each optional one by itself.
             let mut sets = vec![needed.clone(), parameters.clone()];
             sets.extend(parameters.iter().map(|one| [&needed[..], &[*one]].concat()));
             for mut set in sets {
@@ -194,7 +194,7 @@ fn the_document_and_the_server_agree() {
                 assert_eq!(answer.status, 200, "{method} {path} {set:?}: {answer:?}");
                 check(&document, operation, &answer, path);
             }
-            // What is not documented is refused; so is the lack of what is needed.
+            // Undocumented parameters are refused, and so are requests without a required one.
             let other = serde_json::json!({ "name": "q", "in": "query", "schema": {} });
             if !parameters.iter().any(|known| known["name"] == "q") {
                 let answer = ask(&lab, method, path, &[&needed[..], &[&other]].concat(), operation);
@@ -225,7 +225,7 @@ fn the_document_and_the_server_agree() {
     assert_eq!(operations, 16);
 }
 
-/// The check above finds what is wrong.
+/// The check above detects errors.
 #[test]
 fn the_check_of_schemas_can_fail() {
     let document = Server::openapi();

@@ -33,10 +33,10 @@ fn ready_once_a_table_was_complete() {
     let mut ready = || client.get("/readyz", &[]).unwrap();
     assert_eq!(refusal(&ready()), (503, "no table is complete so far".to_owned()));
     lab.board.set(source(SourceState::Idle));
-    lab.say("bgp", "10.0.0.0/8", 0, (1, 1));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 1));
     assert_eq!(ready().status, 503);
     lab.board.update("bmp", |status| status.state = SourceState::Resync);
-    assert_eq!(ready().status, 503, "it has not said everything");
+    assert_eq!(ready().status, 503, "it has not sent everything");
     lab.board.update("bmp", |status| status.state = SourceState::Up);
     assert_eq!(json(&ready())["status"], "ok");
     lab.board.update("bmp", |status| status.state = SourceState::Resync);
@@ -63,7 +63,7 @@ fn not_well_while_changes_wait_too_long() {
     assert_eq!(client.get("/healthz", &[]).unwrap().status, 200);
     let mut count = 0;
     let late = loop {
-        lab.say("bgp", "10.0.0.0/8", 0, (1, count));
+        lab.announce("bgp", "10.0.0.0/8", 0, (1, count));
         let answer = client.get("/healthz", &[]).unwrap();
         if answer.status != 200 {
             break answer;
@@ -80,7 +80,7 @@ fn not_well_while_changes_wait_too_long() {
     assert_eq!(client.get("/healthz", &[]).unwrap().status, 200);
 }
 
-/// Every line is as Prometheus' text format says: names and labels, and one head for each name.
+/// Every line follows Prometheus' text format: names and labels, and one head for each name.
 #[test]
 fn metrics_are_prometheus() {
     let mut lab = Lab::new(|_| {});

@@ -21,7 +21,7 @@ fn half_a_head_gets_408_and_silence_an_end() {
     assert!(answer.ends_with(r#"{"error":"the head of the request took too long"}"#), "{answer}");
     assert_eq!(raw(lab.address(), b""), "");
     assert_eq!(raw(lab.address(), b"PRI * HT"), "");
-    // A request that was answered, and then nothing.
+    // One answered request, and then silence.
     let begin = Instant::now();
     let answer = raw(lab.address(), b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
     assert!(
@@ -69,7 +69,7 @@ fn watchers_and_bulk_lookups_beyond_the_limit_get_429() {
         options.limits.bulk = 1;
         options.limits.slow = 0;
     });
-    lab.say("bgp", "10.0.0.0/8", 0, (1, 1));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 1));
     let mut watcher = connect(&lab);
     watcher.write_all(b"GET /v1/changes HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     let mut begin = [0; 15];
@@ -99,13 +99,13 @@ fn watchers_and_bulk_lookups_beyond_the_limit_get_429() {
     }
 }
 
-/// Clients that ask for much and read nothing are cut off, and others are served meanwhile.
+/// Clients that request much and read nothing are disconnected, and others are served meanwhile.
 #[test]
-fn who_takes_no_answer_is_cut_off() {
+fn a_client_that_reads_no_answer_is_disconnected() {
     let mut lab = Lab::new(|options| options.limits.stall_time = 300 * MS);
     lab.fill(1, 500);
     let mut stream = connect(&lab);
-    // Requests without end, of which no answer is read: until nobody reads them either.
+    // Sends requests without reading answers, until the server stops reading requests.
     let request = b"GET /v1/routes/0.0.0.0/0?view=covered HTTP/1.1\r\nhost: localhost\r\n\r\n";
     stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
     let begin = Instant::now();
@@ -118,7 +118,7 @@ fn who_takes_no_answer_is_cut_off() {
 #[test]
 fn it_ends_although_clients_are_there() {
     let mut lab = Lab::new(|_| {});
-    lab.say("bgp", "10.0.0.0/8", 0, (1, 1));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 1));
     let address = lab.address();
     let mut idle = connect(&lab);
     let mut watcher = connect(&lab);
@@ -132,7 +132,7 @@ fn it_ends_although_clients_are_there() {
     thread::sleep(50 * MS);
     let begin = Instant::now();
     lab.server.stop();
-    // Within a second on an idle machine; whoever waited for clients would wait for half a minute.
+    // Stopping takes less than a second on an idle machine; waiting for the clients would take half a minute.
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     assert_eq!(read_all(&mut idle), "");
     let events = read_all(&mut watcher);

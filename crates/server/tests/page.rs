@@ -12,20 +12,20 @@ fn files_are_served_with_tags_and_a_policy() {
     let mut client = lab.client();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
     let index = "index.html".to_owned();
-    let mut asked = vec![
+    let mut requests = vec![
         ("/".to_owned(), index.clone()),
         ("/?q=193.0.6.139&table=bgp".to_owned(), index.clone()),
     ];
     // Links get parameters on their way, and lose the ends of escapes.
-    asked.extend(
+    requests.extend(
         ["/?q=AS3333&utm_source=mail&fbclid=x", "/?q=&q=1&%ff=%"]
             .map(|path| (path.to_owned(), index.clone())),
     );
     for file in fs::read_dir(&folder).unwrap() {
         let file = file.unwrap().file_name().into_string().unwrap();
-        asked.push((format!("/{file}"), file));
+        requests.push((format!("/{file}"), file));
     }
-    for (path, file) in asked {
+    for (path, file) in requests {
         let kind = match file.rsplit('.').next().unwrap() {
             "html" => "text/html; charset=utf-8",
             "js" => "text/javascript; charset=utf-8",

@@ -8,8 +8,8 @@ use crate::common::{Lab, raw, refusal};
 #[test]
 fn bad_questions_are_refused_with_a_sentence() {
     let mut lab = Lab::new(|_| {});
-    lab.say("bgp", "10.0.0.0/8", 0, (1, 64600));
-    lab.say("bgp/100", "10.0.0.0/8", 0, (1, 64600));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 64600));
+    lab.announce("bgp/100", "10.0.0.0/8", 0, (1, 64600));
     let mut client = lab.client();
     for (path, status, part) in [
         ("/v1/lookup/nonsense", 400, "\"nonsense\" is not an address; addresses look like"),
@@ -77,7 +77,7 @@ fn methods_are_those_of_the_path() {
 #[test]
 fn a_head_has_no_body() {
     let mut lab = Lab::new(|_| {});
-    lab.say("bgp", "10.0.0.0/8", 0, (1, 64600));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 64600));
     let head = raw(
         lab.address(),
         b"HEAD /v1/peers HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",

@@ -50,7 +50,7 @@ fn with_tls(options: &mut ServerOptions) {
 #[test]
 fn https_is_spoken_with_those_who_trust_the_certificate() {
     let mut lab = Lab::new(with_tls);
-    lab.say("bgp", "10.0.0.0/8", 0, (1, 64600));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 64600));
     let mut options = ClientOptions::new(format!("https://{}", lab.address()));
     options.certificates = Some(data("certificate.pem"));
     let mut client = Client::new(options.clone()).unwrap();
@@ -70,7 +70,7 @@ fn https_is_spoken_with_those_who_trust_the_certificate() {
     assert_eq!(client.get("/healthz", &[]).unwrap().status, 200, "others are served");
 }
 
-/// What `openssl req -x509` makes unless it is told otherwise is a certificate of an authority.
+/// By default, `openssl req -x509` makes a certificate of an authority.
 #[test]
 fn certificates_that_are_not_trusted_are_named() {
     let authority = TlsFiles {
@@ -84,8 +84,8 @@ fn certificates_that_are_not_trusted_are_named() {
     {
         let mut options = ClientOptions::new(format!("https://{}", lab.address()));
         options.certificates = Some(own.clone());
-        let asked = Client::new(options).unwrap().get("/healthz", &[]);
-        let why = asked.unwrap_err().to_string();
+        let result = Client::new(options).unwrap().get("/healthz", &[]);
+        let why = result.unwrap_err().to_string();
         let server = format!("TLS with {}: ", lab.address());
         assert!(why.starts_with(&server) && why.contains(what), "{why}");
     }
@@ -127,7 +127,7 @@ impl Body for Nothing {
     }
 }
 
-/// Asks the same several times at once over one connection.
+/// Sends the same request several times at once over one connection.
 async fn over_http2(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, path: &str) {
     let shaken =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
@@ -160,7 +160,7 @@ fn run(step: impl Future<Output = ()>) {
 #[test]
 fn http2_is_spoken_with_those_who_begin_with_it() {
     let mut lab = Lab::new(|_| {});
-    lab.say("bgp", "10.0.0.0/8", 0, (1, 64600));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 64600));
     run(async {
         over_http2(TcpStream::connect(lab.address()).await.unwrap(), "/v1/lookup/10.0.0.1").await;
     });
@@ -169,7 +169,7 @@ fn http2_is_spoken_with_those_who_begin_with_it() {
 #[test]
 fn http2_is_agreed_on_over_tls() {
     let mut lab = Lab::new(with_tls);
-    lab.say("bgp", "10.0.0.0/8", 0, (1, 64600));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 64600));
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(data("certificate.pem")).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -186,7 +186,7 @@ fn http2_is_agreed_on_over_tls() {
     });
 }
 
-/// A connection that nobody uses ends; an answer that takes longer does not end it.
+/// An unused connection is closed; one with a long answer is not.
 #[test]
 fn idle_http2_connections_end() {
     let lab = Lab::new(|options| options.limits.idle_time = 100 * crate::common::MS);

@@ -56,16 +56,17 @@ fn tables_and_their_shapes() {
     }
 }
 
-/// The table flips between two states all the time. A client that asks all the time sees one or the other.
+/// The table flips between two states all the time. A client that sends requests all the time sees one state or the
+/// other.
 #[test]
-fn who_asks_all_the_time_sees_states_that_there_were() {
+fn a_frequent_client_sees_only_states_that_existed() {
     let mut lab = Lab::new(|_| {});
-    lab.say("bgp", "10.0.0.0/8", 0, (1, 64600));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 64600));
     let (client, mut bulk) = (&mut lab.client(), lab.client());
     // Each state is one route, by one update: no other one was ever there.
     let mut states = Vec::new();
     for origin in [64601, 64602] {
-        lab.say("bgp", "10.1.0.0/16", 0, (1, origin));
+        lab.announce("bgp", "10.1.0.0/16", 0, (1, origin));
         let answer = get(client, "/v1/lookup/10.1.2.3");
         states.push(answer["tables"][0]["covering"].clone());
     }
@@ -76,7 +77,7 @@ fn who_asks_all_the_time_sees_states_that_there_were() {
         let flips = scope.spawn(|| {
             let mut flips = 0;
             while !done.load(Ordering::Relaxed) {
-                lab.say("bgp", "10.1.0.0/16", 0, (1, 64601 + flips % 2));
+                lab.announce("bgp", "10.1.0.0/16", 0, (1, 64601 + flips % 2));
                 flips += 1;
             }
             flips
@@ -113,11 +114,11 @@ fn who_asks_all_the_time_sees_states_that_there_were() {
     });
 }
 
-/// A copy of a table is shared while nothing changes, and a new one has what changed.
+/// A copy of a table is shared while nothing changes, and a new copy includes the changes.
 #[test]
 fn copies_follow_the_table() {
     let mut lab = Lab::new(|_| {});
-    lab.say("bgp", "10.0.0.0/8", 0, (1, 64600));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 64600));
     let mut client = lab.client();
     let ask = |client: &mut fibula_server::client::Client| {
         let answer = client.post("/v1/lookup?add=prefix", "text/plain", "11.0.0.1\n").unwrap();
@@ -127,8 +128,8 @@ fn copies_follow_the_table() {
     };
     let (first, text) = ask(&mut client);
     assert_eq!((first, &*text), (lab.live.with_rib(Rib::sequence), "11.0.0.1\t\n"));
-    lab.say("bgp", "11.0.0.0/8", 0, (1, 64600));
-    // Within a second it may be the old one; then it is the new one.
+    lab.announce("bgp", "11.0.0.0/8", 0, (1, 64600));
+    // The answer may come from the old copy for a second, and then from a new one.
     let begin = std::time::Instant::now();
     loop {
         let (generation, text) = ask(&mut client);

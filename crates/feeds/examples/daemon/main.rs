@@ -1,5 +1,5 @@
-//! A daemon that only talks: sends a generated table, and then changes at a rate, as FRR does by FPM or BMP.
-//! For measuring what takes them in; docs/replay.md has the figures.
+//! A daemon that only sends: a generated table, and then changes at a rate, like FRR by FPM or BMP. It is for measuring
+//! receivers; docs/replay.md has the figures.
 //!
 //! ```text
 //! cargo run --release -p fibula-feeds --example daemon -- fpm 127.0.0.1:2620 900000 200000 1000 10

@@ -1,18 +1,18 @@
-//! What FRR would send: a generated table by FPM or BMP.
+//! The messages that FRR would send for a generated table by FPM or BMP.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use fibula_core::{Addr, AnyPrefix};
 use fibula_testkit::fib::{FibSpec, HopModel};
 
-/// Writes what a change of a prefix is in the protocol.
+/// Writes the protocol's message for a change of a prefix.
 pub type Write1 = fn(AnyPrefix, u8, &mut Vec<u8>);
 
 /// A protocol's messages about a generated table.
 pub struct Stream {
     /// The prefixes, in order.
     pub prefixes: Vec<AnyPrefix>,
-    /// All routes, with what stands before and behind them.
+    /// All routes, with the messages before and after them.
     pub bytes: Vec<u8>,
     pub write: Write1,
 }

@@ -15,7 +15,7 @@ const LONGEST_EXTENDED: usize = 65535;
 /// AS_TRANS, in place of an AS number that does not fit in two bytes.
 const AS_TRANS: u32 = 23456;
 
-/// Why we end a session: the NOTIFICATION for the neighbour, and a sentence for the log.
+/// The reason why we end a session: the NOTIFICATION for the neighbour, and a sentence for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fatal {
     pub(super) notification: Notification,
@@ -52,11 +52,11 @@ pub struct Agreed {
 /// Whether a neighbour sends its routes again on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refresh {
-    /// It does not.
+    /// It does not support this.
     None,
-    /// It does (RFC 2918).
+    /// It supports route refresh (RFC 2918).
     Plain,
-    /// It does, and marks the beginning and the end (RFC 7313).
+    /// It supports route refresh, and marks the beginning and the end (RFC 7313).
     Demarcated,
 }
 

@@ -24,12 +24,12 @@ const OPEN_TIME: Duration = Duration::from_secs(240);
 pub(super) struct Link {
     pub(super) phase: Phase,
     pub(super) messages: Messages,
-    /// The part of a message that has come.
+    /// The received part of an incomplete message.
     pub(super) pending: Vec<u8>,
-    /// Messages and bytes before those.
+    /// Numbers of the messages and bytes before `pending`.
     pub(super) count: u64,
     pub(super) offset: u64,
-    /// When the neighbour counts as gone, and when the next KEEPALIVE is due.
+    /// The times when the neighbour counts as gone and when the next KEEPALIVE is due.
     hold: Option<Duration>,
     keepalive: Option<Duration>,
     /// The random numbers for the times of KEEPALIVEs.
@@ -45,7 +45,7 @@ pub(super) enum Phase {
 
 pub(super) struct Established {
     pub(super) agreed: Agreed,
-    /// The neighbour has not sent its whole table.
+    /// Set while the neighbour has not sent its whole table.
     pub(super) resync: Option<Resync>,
 }
 
@@ -78,7 +78,7 @@ impl Link {
         }
     }
 
-    /// The type and the length of the message at the front of `input`; `None` if it is not all there.
+    /// The type and the length of the message at the front of `input`; `None` if it is incomplete.
     pub(super) fn frame(&self, input: &[u8]) -> Result<Option<(u8, usize)>, Fatal> {
         let refuse = |subcode, data: &[u8], why: String| {
             Err(Fatal::new(Notification::with_data(1, subcode, data), why))
@@ -118,15 +118,15 @@ impl Link {
         Fatal::new(Notification::with_data(5, subcode, [kind]), why)
     }
 
-    /// A message of the neighbour came: restarts the hold timer.
-    pub(super) fn heard(&mut self, now: Duration) {
+    /// Restarts the hold timer after a message of the neighbour.
+    pub(super) fn message_received(&mut self, now: Duration) {
         if let Some(agreed) = self.agreed() {
             self.hold = agreed.hold_time.map(|time| now.saturating_add(time));
         }
     }
 
     /// Sends a KEEPALIVE; the next one is due after a third of the hold time, or up to a quarter of that earlier: the
-    /// sessions of a collector that all began at once would otherwise speak at once for ever (RFC 4271, 10).
+    /// sessions of a collector that began together would otherwise always send together (RFC 4271, 10).
     pub(super) fn keep_alive(&mut self, now: Duration, out: &mut Vec<u8>) {
         write(out, kind::KEEPALIVE, &[]);
         self.seed = hash(&self.seed);
@@ -144,7 +144,7 @@ impl Link {
         self.keepalive.is_some_and(|due| now >= due)
     }
 
-    /// When the neighbour counts as having sent its whole table.
+    /// The time when the neighbour's table counts as complete.
     pub(super) fn resync_deadline(&self, neighbour: &Neighbour) -> Option<Duration> {
         let Phase::Established(established) = &self.phase else { return None };
         let resync = established.resync.as_ref()?;

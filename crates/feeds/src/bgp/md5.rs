@@ -18,21 +18,21 @@ const FLAG_PREFIX: u8 = 1;
 struct Entry([u8; 216]);
 
 /// Connections to this listening socket from an address, or from any of a prefix, must be signed with the
-/// key, and are signed with it; with `None` they no longer are. Connections that are there keep their key.
+/// key, and are signed with it; with `None` they no longer are. Existing connections keep their key.
 ///
-/// The system drops segments with a wrong signature, or without one, and says nothing: to the neighbour it is as
-/// if nobody listened. Connections from other addresses are as before.
+/// The system drops segments with a wrong signature, or without one, and sends no answer: the neighbour sees a port on
+/// which nobody listens. Connections from other addresses are as before.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for an empty key, one of more than 80 bytes, or a prefix of IPv6 at a socket
-/// of IPv4; [`io::ErrorKind::NotFound`] if there is no key to remove; whatever the system has against it (a
-/// kernel without `CONFIG_TCP_MD5SIG`: [`io::ErrorKind::Unsupported`] or `NotFound`).
+/// [`io::ErrorKind::InvalidInput`] for an empty key, one of more than 80 bytes, or a prefix of IPv6 at a socket of
+/// IPv4; [`io::ErrorKind::NotFound`] if there is no key to remove; otherwise the error of the system call (a kernel
+/// without `CONFIG_TCP_MD5SIG`: [`io::ErrorKind::Unsupported`] or `NotFound`).
 pub fn set_md5_key(socket: &impl AsFd, from: AnyPrefix, key: Option<&[u8]>) -> io::Result<()> {
     let listener = TcpListener::from(socket.as_fd().try_clone_to_owned()?);
     let entry = entry(listener.local_addr()?.ip(), from, key)?;
     let option = if entry.0[128] == FLAG_PREFIX { libc::TCP_MD5SIG_EXT } else { libc::TCP_MD5SIG };
     // SAFETY: the pointer is that of an array of 216 bytes, which lives until the call returns and of which the
-    // kernel reads as many as it is told.
+    // kernel reads exactly the length passed.
     let result = unsafe {
         libc::setsockopt(
             listener.as_raw_fd(),
@@ -118,8 +118,8 @@ mod tests {
         assert_eq!(text("2001:db8::1/128", b"x"), "the socket is of IPv4, the neighbour of IPv6");
     }
 
-    /// An unsigned connection does not get through once there is a key, and does when it is gone. Where the
-    /// kernel has no TCP MD5 this says so.
+    /// An unsigned connection does not get through once there is a key, and does when it is gone. On a kernel without
+    /// TCP MD5 the test prints this.
     #[test]
     fn unsigned_connections() {
         for from in ["127.0.0.1/32", "127.0.0.0/8"] {

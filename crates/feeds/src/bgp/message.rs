@@ -19,11 +19,11 @@ use crate::{Event, FeedError};
 /// Maximum number of bytes that wait for a neighbour that sends requests and does not read.
 const MOST_UNSENT: usize = 64 << 10;
 
-/// The verbs of the table, and what is to be sent.
+/// The listener, and the buffer of bytes to send.
 type Ends<'a> = (&'a mut dyn Listener, &'a mut Vec<u8>);
 
 impl BgpSession {
-    /// Takes the message at the front of `input`; 0 if it is not all there.
+    /// Processes the message at the front of `input` and returns its length; 0 if it is incomplete.
     pub(super) fn message(
         &mut self,
         now: Duration,
@@ -33,14 +33,14 @@ impl BgpSession {
         let Some(link) = &mut self.link else { return Ok(0) };
         let Some((kind, len)) = link.frame(input)? else { return Ok(0) };
         let message = &input[..len];
-        link.heard(now);
+        link.message_received(now);
         match (&mut link.phase, kind) {
             (_, kind::NOTIFICATION) => {
                 return Err(End::Theirs(Notification::decode(&message[HEADER..])));
             }
             (Phase::OpenSent, kind::OPEN) => {
                 link.phase = Phase::OpenConfirm(Agreed::of(&self.neighbour, message)?);
-                link.heard(now);
+                link.message_received(now);
                 link.keep_alive(now, out);
             }
             (Phase::OpenConfirm(agreed), kind::KEEPALIVE) => {
@@ -74,7 +74,7 @@ impl BgpSession {
         self.peer = Some(Peer { address: Some(*address), asn: agreed.asn, source: source.clone() });
         let has_ends = agreed.graceful.is_some();
         if has_ends {
-            // End-of-RIB at once: we announce nothing.
+            // We announce nothing, so the End-of-RIB follows at once.
             agreed.families.iter().for_each(|family| write_end(out, *family));
         }
         self.peers.figures.remarks.insert("session", agreed.to_string());
@@ -96,15 +96,15 @@ impl BgpSession {
         let Established { agreed, resync } = &mut **established;
         let is_resync = resync.is_some();
         if let Some(resync) = resync {
-            resync.heard(now);
+            resync.update_received(now);
         }
         let table = &neighbour.table;
-        let told =
+        let mapper =
             PeerMapper { to: &mut *to, peers, is_resync, speaker, table, events, failed: None };
-        let mut routes = Routes::new(told, agreed, neighbour.local_asn);
+        let mut routes = Routes::new(mapper, agreed, neighbour.local_asn);
         let decoded = messages.decode(message, agreed.speaker, 0, &mut routes);
         *at_most = at_most.saturating_add(routes.announced);
-        let mut told = routes.told;
+        let mut mapper = routes.mapper;
         let mut ended = None;
         match decoded {
             Ok(Message::EndOfRib { afi, safi }) => ended = Some(AfiSafi { afi, safi }),
@@ -117,10 +117,10 @@ impl BgpSession {
                 }
                 let what = format!("UPDATE of {speaker}: {fault}; its routes are withdrawn").into();
                 let (file, record) = ("".into(), *count + 1);
-                let _ = told.damage(&Damage { file, record, offset: *offset, what });
+                let _ = mapper.damage(&Damage { file, record, offset: *offset, what });
             }
         }
-        if let Some(failed) = told.failed {
+        if let Some(failed) = mapper.failed {
             return Err(End::Table(failed));
         }
         if let (Some(family), Some(resync)) = (ended, resync) {
@@ -132,7 +132,8 @@ impl BgpSession {
         self.check_limit(now, to)
     }
 
-    /// One route too many ends the session. The table counts, and is asked only when it may be so.
+    /// Ends the session if a family has more routes than its limit. The table counts its paths only when the upper
+    /// bound exceeds the limit.
     fn check_limit(&mut self, now: Duration, to: &mut dyn Listener) -> Result<(), End> {
         let Some(most) = self.neighbour.most_routes else { return Ok(()) };
         if self.at_most <= most as usize {
@@ -155,8 +156,8 @@ impl BgpSession {
         Err(Fatal::new(Notification::with_data(CEASE, 1, data), why).into())
     }
 
-    /// A ROUTE-REFRESH: the neighbour asks for routes, of which we have none, or says that a refresh of
-    /// its own begins or ends (RFC 7313).
+    /// A ROUTE-REFRESH: the neighbour requests routes, of which we have none, or marks the beginning or end of a
+    /// refresh of its own (RFC 7313).
     fn refreshes(&mut self, now: Duration, message: &[u8], (to, out): Ends<'_>) -> Result<(), End> {
         let link = self.link.as_mut();
         let Some(Established { agreed, resync }) = link.and_then(Link::established) else {
@@ -182,7 +183,7 @@ impl BgpSession {
                 let mut all = Resync::new(&agreed.families, true, now);
                 all.begin_refresh(family);
                 *resync = Some(all);
-                // The table marks all families of a peer: the others have to come again, too.
+                // The table marks all families of a peer as stale, so the other families are requested as well.
                 let others = agreed.families.iter().filter(|other| **other != family);
                 others.for_each(|other| write_refresh(out, *other, 0));
                 self.peers.start_over(to)?;
@@ -207,7 +208,7 @@ impl BgpSession {
     }
 }
 
-/// A ROUTE-REFRESH; subtype 0 asks, 1 and 2 are around an answer.
+/// A ROUTE-REFRESH; subtype 0 is a request, 1 and 2 mark the beginning and end of an answer.
 pub(super) fn write_refresh(out: &mut Vec<u8>, family: AfiSafi, subtype: u8) {
     let [high, low] = family.afi.to_be_bytes();
     write(out, kind::ROUTE_REFRESH, &[high, low, subtype, family.safi]);

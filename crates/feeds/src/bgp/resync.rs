@@ -8,14 +8,14 @@ use fibula_ingest::bgp::AfiSafi;
 /// is marked and swept by peer, not by family, so all families of a session end together.
 #[derive(Debug)]
 pub(super) struct Resync {
-    /// Those without an end mark.
+    /// The families without an end mark.
     awaited: Vec<AfiSafi>,
-    /// Those whose refresh has begun (BoRR) and not ended.
+    /// The families whose refresh has begun (BoRR) and not ended.
     refreshing: Vec<AfiSafi>,
     began: Duration,
-    /// When an UPDATE came last.
+    /// The time of the last UPDATE.
     last: Duration,
-    /// End marks come: the neighbour's silence means nothing.
+    /// The neighbour sends end marks, so silence does not complete its table.
     has_ends: bool,
 }
 
@@ -25,7 +25,7 @@ impl Resync {
         Self { awaited, refreshing: Vec::new(), began: now, last: now, has_ends }
     }
 
-    pub(super) fn heard(&mut self, now: Duration) {
+    pub(super) fn update_received(&mut self, now: Duration) {
         self.last = now;
     }
 
@@ -41,7 +41,7 @@ impl Resync {
         }
     }
 
-    /// EoRR; one without its BoRR means nothing (RFC 7313, 4).
+    /// EoRR; one without a BoRR is ignored (RFC 7313, 4).
     pub(super) fn end_refresh(&mut self, family: AfiSafi) {
         let before = self.refreshing.len();
         self.refreshing.retain(|refreshing| *refreshing != family);
@@ -54,7 +54,7 @@ impl Resync {
         self.awaited.is_empty()
     }
 
-    /// When it counts as complete without the missing marks.
+    /// The time when the table counts as complete without the missing marks.
     pub(super) fn deadline(&self, quiet: Duration, longest: Duration) -> Duration {
         let longest = self.began.saturating_add(longest);
         match self.has_ends {

@@ -9,19 +9,19 @@ use crate::peer_mapper::PeerMapper;
 
 /// Between the decoder of UPDATE messages and the table: drops routes of families that were not negotiated.
 pub(super) struct Routes<'a> {
-    pub(super) told: PeerMapper<'a>,
+    pub(super) mapper: PeerMapper<'a>,
     families: (bool, bool),
-    /// The neighbour is of another AS: its LOCAL_PREF means nothing here (RFC 4271, 5.1.5).
+    /// Whether the neighbour is in another AS: its LOCAL_PREF is then ignored (RFC 4271, 5.1.5).
     is_external: bool,
-    /// Routes that were announced.
+    /// Number of announced routes.
     pub(super) announced: usize,
 }
 
 impl<'a> Routes<'a> {
-    pub(super) fn new(told: PeerMapper<'a>, agreed: &Agreed, local_asn: u32) -> Self {
+    pub(super) fn new(mapper: PeerMapper<'a>, agreed: &Agreed, local_asn: u32) -> Self {
         let has = |family| agreed.families.contains(&family);
         let families = (has(AfiSafi::IPV4), has(AfiSafi::IPV6));
-        Self { told, families, is_external: agreed.asn != local_asn, announced: 0 }
+        Self { mapper, families, is_external: agreed.asn != local_asn, announced: 0 }
     }
 }
 
@@ -33,7 +33,7 @@ impl Sink for Routes<'_> {
         };
         // The decoder also reads routes of VPNs, of further routing instances.
         if !is_agreed || update.vrf != 0 {
-            return self.told.ignored("routes of a family that the session is not about");
+            return self.mapper.ignored("routes of a family that the session is not about");
         }
         match update.change {
             Change::Announce(Attributes::Bgp(attributes)) => {
@@ -41,19 +41,19 @@ impl Sink for Routes<'_> {
                 if self.is_external && attributes.local_pref.is_some() {
                     let attributes = BgpAttributes { local_pref: None, ..attributes.clone() };
                     let change = Change::Announce(Attributes::Bgp(&attributes));
-                    return self.told.update(&Update { change, ..*update });
+                    return self.mapper.update(&Update { change, ..*update });
                 }
             }
             Change::Announce(_) | Change::Withdraw => {}
         }
-        self.told.update(update);
+        self.mapper.update(update);
     }
 
     fn damage(&mut self, damage: &Damage) -> ControlFlow<()> {
-        self.told.damage(damage)
+        self.mapper.damage(damage)
     }
 
     fn ignored(&mut self, what: &'static str) {
-        self.told.ignored(what);
+        self.mapper.ignored(what);
     }
 }

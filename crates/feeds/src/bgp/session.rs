@@ -16,18 +16,18 @@ pub struct BgpSession {
     pub(super) neighbour: Neighbour,
     pub(super) link: Option<Link>,
     pub(super) peers: Peers,
-    /// The neighbour as the table's peer, since a session was established.
+    /// The neighbour as a peer of the table; `None` until a session was established.
     pub(super) peer: Option<Peer>,
-    /// When the routes of the session that was lost are gone.
+    /// The time when the routes of a lost session are removed.
     expires: Option<Duration>,
-    /// It exceeded its limit: until then it is refused.
+    /// The time until which the neighbour is refused, because it exceeded its limit.
     pub(super) refused_until: Option<Duration>,
-    /// An upper bound of its routes of a family: the table's count, and announcements since.
+    /// An upper bound of the neighbour's routes in each family: the table's last count plus the announcements since.
     pub(super) at_most: usize,
     pub(super) events: Box<dyn Fn(Event) + Send>,
 }
 
-/// Why a connection ends.
+/// The reason why a connection ends.
 pub(super) enum End {
     /// We sent a NOTIFICATION.
     Ours(Fatal),
@@ -98,14 +98,14 @@ impl BgpSession {
         ConnectionRefusal { farewell: Notification::new(CEASE, subcode).encode(), why }
     }
 
-    /// It exceeded its limit, and the pause is not over.
+    /// Whether the neighbour exceeded its limit and is still refused.
     fn paused(&self, now: Duration) -> Option<ConnectionRefusal> {
         self.refused_until
             .filter(|&until| now < until)
             .map(|_| self.refusal(5, "it exceeded its limit of routes a short while ago"))
     }
 
-    /// The connection is no more, the routes serve on: how long, if there was a session.
+    /// Drops the connection; its routes stay in use. Returns how long they stay, if there was a session.
     fn lose(&mut self, now: Duration) -> Option<Duration> {
         let Phase::Established(established) = self.link.take()?.phase else { return None };
         let restart = established.agreed.graceful.and_then(|graceful| graceful.time);
@@ -134,7 +134,7 @@ impl BgpSession {
                 (None, "it ended the session with a NOTIFICATION that makes no sense".to_owned())
             }
             End::Table(error) => {
-                // The table keeps its routes, as for any lost connection.
+                // The table keeps the neighbour's routes, as for any lost connection.
                 out.extend(Notification::new(CEASE, 8).encode());
                 return error;
             }
@@ -170,7 +170,8 @@ impl Protocol for BgpSession {
         }
         if self.established().is_some_and(|agreed| agreed.graceful.is_none()) {
             if let Some(link) = &mut self.link {
-                // If it has restarted, its system resets that connection now, and its next attempt is taken.
+                // If the neighbour has restarted, its system resets that connection now, and its next attempt is
+                // accepted.
                 link.keep_alive(now, out);
             }
             return Err(self.refusal(7, "it has an established session already"));

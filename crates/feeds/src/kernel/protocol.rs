@@ -37,7 +37,7 @@ struct Counts {
 enum State {
     Idle,
     Open(Box<Open>),
-    /// Since then.
+    /// The time when this state began.
     Lost(Duration),
 }
 
@@ -46,11 +46,11 @@ struct Open {
     decoder: NetlinkDecoder,
     /// The part that is being dumped.
     part: Option<Part>,
-    /// When the next dump is requested.
+    /// The time when the next dump is requested.
     again: Option<Duration>,
-    /// It is in doubt whether the table is the kernel's.
+    /// Whether the table may differ from the kernel's.
     is_resync: bool,
-    /// The dump that runs was interrupted.
+    /// Whether the running dump was interrupted.
     is_interrupted: bool,
     /// The time of the last message or request.
     last: Duration,
@@ -108,14 +108,14 @@ impl KernelProtocol {
     }
 
     /// Passes the decoder's updates to the listener.
-    fn tell<T>(
+    fn run_decoder<T>(
         &mut self,
         to: &mut dyn Listener,
         decode: impl FnOnce(&mut NetlinkDecoder, &mut dyn Sink) -> T,
     ) -> Result<Option<T>, FeedError> {
         let State::Open(open) = &mut self.state else { return Ok(None) };
         let KernelOptions { peer: speaker, table, .. } = &self.options;
-        let mut told = PeerMapper {
+        let mut mapper = PeerMapper {
             to,
             is_resync: open.part.is_some(),
             peers: &mut self.peers,
@@ -124,8 +124,8 @@ impl KernelProtocol {
             events: &self.events,
             failed: None,
         };
-        let done = decode(&mut open.decoder, &mut told);
-        told.failed.map_or(Ok(Some(done)), Err)
+        let done = decode(&mut open.decoder, &mut mapper);
+        mapper.failed.map_or(Ok(Some(done)), Err)
     }
 
     /// Acts on the notices that come between the routes.
@@ -170,7 +170,7 @@ impl KernelProtocol {
         Ok(())
     }
 
-    /// When the next dump is requested: not during one.
+    /// The time when the next dump is requested; `None` while one is running.
     fn asks_at(open: &Open) -> Option<Duration> {
         open.again.filter(|_| open.part.is_none())
     }
@@ -205,7 +205,7 @@ impl Protocol for KernelProtocol {
         let State::Open(open) = &mut self.state else { return Ok(()) };
         open.last = now;
         self.peers.figures.bytes += bytes.len() as u64;
-        let decoded = self.tell(to, |decoder, sink| {
+        let decoded = self.run_decoder(to, |decoder, sink| {
             let taken = decoder.decode(bytes, Tail::More, sink)?;
             Ok::<_, StopReason>((taken, decoder.take_notices()))
         })?;
@@ -249,7 +249,7 @@ impl Protocol for KernelProtocol {
         }
         let again = Self::asks_at(open).is_some_and(|at| at <= now);
         let is_resync = open.is_resync;
-        self.tell(to, |decoder, sink| decoder.flush(sink))?;
+        self.run_decoder(to, |decoder, sink| decoder.flush(sink))?;
         if again { self.dump(now, is_resync, to, out) } else { Ok(()) }
     }
 

@@ -9,10 +9,10 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// How many there are.
+    /// Number of parts.
     pub(super) const COUNT: u32 = 3;
 
-    /// The part behind this one.
+    /// The part after this one.
     pub(super) fn next(self) -> Option<Self> {
         match self {
             Self::NextHops => Some(Self::V4),
@@ -21,8 +21,8 @@ impl Part {
         }
     }
 
-    /// Appends the request for a dump: a netlink header, and the header of what is asked for, empty but for
-    /// its family.
+    /// Appends the request for a dump: a netlink header, and the header of the requested objects, empty except for the
+    /// family.
     pub(super) fn ask(self, sequence: u32, out: &mut Vec<u8>) {
         const GETROUTE: u16 = 26;
         const GETNEXTHOP: u16 = 106;

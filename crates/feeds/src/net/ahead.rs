@@ -5,23 +5,23 @@ use std::io::{self, Read};
 
 use super::stream::{Got, Stream, is_interrupted, is_pause};
 
-/// Bytes of a connection that wait here for their turn, so that the daemon at the other end does not wait.
+/// Bytes that were read from a connection before its turn, so that the daemon at the other end does not block.
 ///
-/// A daemon that has to wait queues what it has to say, and some do that badly: FRR resets an FPM connection that takes
+/// A blocked daemon queues its messages, and some daemons do that badly: FRR resets an FPM connection that takes
 /// nothing for 15 seconds, and its BMP spends a minute of processor time on a queue that has once grown (it doubles and
-/// halves a hash table for every route). The system's buffer holds about a tenth of a second of what they can say.
+/// halves a hash table for every route). The system's buffer holds about a tenth of a second of their output.
 #[derive(Default)]
 pub(super) struct Ahead {
     bytes: VecDeque<u8>,
-    /// What reading gave behind these bytes: the end, or an error.
+    /// The result of the read after these bytes: the end, or an error.
     then: Option<io::Result<Got>>,
 }
 
-/// Bytes that may wait, of one connection: some 200,000 routes. Beyond that the other end waits.
+/// Maximum number of bytes read ahead for one connection: some 200,000 routes. Beyond that the other end blocks.
 const MOST: usize = 64 << 20;
 
 impl Ahead {
-    /// Reads what waits, and from the connection if nothing does.
+    /// Reads the waiting bytes, or from the connection if there are none.
     pub(super) fn read(&mut self, stream: &mut Stream, into: &mut [u8]) -> io::Result<Got> {
         if !self.bytes.is_empty() {
             return self.bytes.read(into).map(Got::Bytes);
@@ -32,7 +32,8 @@ impl Ahead {
         self.then.take().unwrap_or_else(|| stream.read(into))
     }
 
-    /// Takes what has come meanwhile. Files do not wait for anybody, and what the kernel says is read in whole records.
+    /// Reads ahead the bytes that have arrived. Files need no reading ahead, and the kernel's socket is read in whole
+    /// records.
     pub(super) fn fill(&mut self, stream: &mut Stream, buffer: &mut [u8]) {
         if !matches!(stream, Stream::Tcp(_)) {
             return;
@@ -47,7 +48,7 @@ impl Ahead {
         }
     }
 
-    /// The connection is no more, nor is what came of it.
+    /// The connection ended: drops the bytes that were read ahead.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -61,8 +62,8 @@ mod tests {
 
     use super::*;
 
-    /// Nobody takes anything in, and the other end has said all that fits without waiting; then it comes in order, with
-    /// the end behind it.
+    /// While nothing is processed, the other end can send all bytes that fit without blocking; later they are read in
+    /// order, followed by the end.
     #[test]
     fn the_other_end_does_not_wait() {
         const LEN: usize = 24 << 20;
@@ -71,11 +72,11 @@ mod tests {
         let (accepted, _) = listener.accept().unwrap();
         accepted.set_nonblocking(true).unwrap();
         let mut stream = Stream::tcp(mio::net::TcpStream::from_std(accepted));
-        let said: Vec<u8> = (0..LEN as u32 / 4).flat_map(u32::to_le_bytes).collect();
+        let sent: Vec<u8> = (0..LEN as u32 / 4).flat_map(u32::to_le_bytes).collect();
         let (mut ahead, mut buffer) = (Ahead::default(), vec![0; 1 << 16]);
         std::thread::scope(|scope| {
             let writing = scope.spawn(|| {
-                writer.write_all(&said).unwrap();
+                writer.write_all(&sent).unwrap();
                 drop(writer);
             });
             let begin = Instant::now();
@@ -85,10 +86,10 @@ mod tests {
             }
             writing.join().unwrap();
         });
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Got::Bytes(bytes) = ahead.read(&mut stream, &mut buffer).unwrap() {
-            heard.extend_from_slice(&buffer[..bytes]);
+            received.extend_from_slice(&buffer[..bytes]);
         }
-        assert!(heard == said, "{} bytes of {LEN}", heard.len());
+        assert!(received == sent, "{} bytes of {LEN}", received.len());
     }
 }

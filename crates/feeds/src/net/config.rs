@@ -18,7 +18,7 @@ use fibula_rib::Listener;
 
 use crate::{Clock, FeedError, SourceState};
 
-/// A source that is opened and does not run yet.
+/// A source that is open but does not run yet.
 pub(super) struct Made {
     name: Arc<str>,
     identity: Identity,
@@ -43,7 +43,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Opens a source, of which nothing is known yet outside.
+    /// Opens a source without showing it on the board.
     pub(super) fn make(&mut self, source: FeedSource) -> Result<Made, FeedSourceError> {
         let name: Arc<str> = source.name.as_str().into();
         let identity = source.identity();
@@ -88,7 +88,7 @@ impl Hub {
         let Made { name, identity, shown, key, thing } = made;
         if let Thing::Door(Door { address, .. }) = thing {
             let what = SourceEvent::Listening { address };
-            (self.hear)(SourceReport { source: Arc::clone(&name), what });
+            (self.on_report)(SourceReport { source: Arc::clone(&name), what });
         }
         let state = (SourceState::Idle, SystemTime::now());
         let running = Running { identity, shown, main: key, sessions: BTreeMap::new(), state };
@@ -103,7 +103,7 @@ impl Hub {
         command: Command,
         to: &mut dyn Listener,
     ) -> Result<(), FeedError> {
-        // Whoever asked may be gone.
+        // The thread that sent the request may have ended.
         match command {
             Command::Add(source, reply) => drop(reply.send(self.add(*source))),
             Command::Remove(name, reply) => drop(reply.send(self.remove(&name, to)?)),
@@ -126,11 +126,11 @@ impl Hub {
         Ok(true)
     }
 
-    /// The thing and its routes are no more.
+    /// Removes the thing and its routes.
     pub(super) fn end(&mut self, key: usize, to: &mut dyn Listener) -> Result<(), FeedError> {
         let now = self.clock.now();
-        let Self { slots, poll, hear, buffer, farewells, .. } = self;
-        let mut cx = Context { registry: poll.registry(), now, to, hear, buffer, farewells };
+        let Self { slots, poll, on_report, buffer, farewells, .. } = self;
+        let mut cx = Context { registry: poll.registry(), now, to, on_report, buffer, farewells };
         match slots.get_mut(key).map(|slot| &mut slot.thing) {
             Some(Thing::Link(link)) => link.end(&mut cx)?,
             Some(Thing::Folder(folder)) => folder.end(cx.to)?,
@@ -148,19 +148,20 @@ impl Hub {
         let keys: Vec<usize> = keys
             .flat_map(|(_, running)| running.sessions.values().copied().chain([running.main]))
             .collect();
-        let mut asked = 0;
+        let mut requested = 0;
         for key in keys {
-            let Self { slots, poll, hear, buffer, farewells, .. } = self;
+            let Self { slots, poll, on_report, buffer, farewells, .. } = self;
             let Some(slot) = slots.get_mut(key) else { continue };
             let Thing::Link(link) = &mut slot.thing else { continue };
             if name != &*slot.source && name != &*link.name {
                 continue;
             }
             let to = &mut *to;
-            let mut cx = Context { registry: poll.registry(), now, to, hear, buffer, farewells };
-            asked += usize::from(link.refresh(&mut cx)?);
+            let mut cx =
+                Context { registry: poll.registry(), now, to, on_report, buffer, farewells };
+            requested += usize::from(link.refresh(&mut cx)?);
             self.settle(key, now);
         }
-        Ok(asked)
+        Ok(requested)
     }
 }

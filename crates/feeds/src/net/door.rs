@@ -11,13 +11,13 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 
 use super::keys::Keys;
-use super::report::{Hear, SourceEvent, SourceReport, Throttle};
+use super::report::{OnReport, SourceEvent, SourceReport, Throttle};
 use super::source::{Listen, ProtocolFactory};
 use super::stream::{is_interrupted, is_pause, remote};
 
 pub(super) struct Door {
     name: Arc<str>,
-    /// None while the door is shut.
+    /// The listening socket; `None` while the door is closed.
     listener: Option<TcpListener>,
     token: Token,
     pub(super) address: SocketAddr,
@@ -25,17 +25,18 @@ pub(super) struct Door {
     pub(super) limit: usize,
     keys: Keys,
     refusals: Throttle,
-    /// Of the sessions that end with their connections: who connects again and again is a new one each time.
+    /// Limits the reports of sessions that end with their connections, because each new connection of such an address
+    /// is a new session.
     pub(super) passing: Throttle,
-    /// When the system has no descriptors left, the next attempt is made then.
+    /// The time of the next attempt, after the system had no free descriptor.
     pub(super) pause: Option<Duration>,
     pub(super) accepted: u64,
     pub(super) trouble: Option<String>,
 }
 
-/// Connections that are accepted before it is another source's turn.
+/// Maximum number of connections accepted in one turn.
 const TURN: usize = 16;
-/// How long to wait for a descriptor.
+/// How long to wait before the next attempt to get a descriptor.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Door {
@@ -62,7 +63,7 @@ impl Door {
         })
     }
 
-    /// The same door with other rules.
+    /// Replaces the rules of the door.
     pub(super) fn change(&mut self, listen: Listen) {
         (self.speakers, self.limit) = (listen.speakers, listen.limit);
     }
@@ -71,7 +72,7 @@ impl Door {
         self.keys.all()
     }
 
-    /// Gives it these keys and no others.
+    /// Sets the keys of the socket and removes all others.
     pub(super) fn set_keys(&mut self, keys: Vec<(AnyPrefix, Vec<u8>)>) -> io::Result<()> {
         match &self.listener {
             Some(listener) => self.keys.set(listener, keys)?,
@@ -80,13 +81,13 @@ impl Door {
         Ok(())
     }
 
-    /// Nobody can connect from here on.
+    /// Closes the listening socket.
     pub(super) fn shut(&mut self) {
         self.listener = None;
     }
 
-    /// Listens again where it did. If it cannot, another attempt is due when its pause is over.
-    pub(super) fn reopen(&mut self, registry: &Registry, now: Duration, hear: &Hear) {
+    /// Listens again on the same address. If that fails, the next attempt is due after a pause.
+    pub(super) fn reopen(&mut self, registry: &Registry, now: Duration, on_report: &OnReport) {
         if self.listener.is_some() {
             return;
         }
@@ -97,18 +98,18 @@ impl Door {
             }
             Err(error) => {
                 let why = format!("cannot listen on {} any more: {error}", self.address);
-                self.wait(why, now, hear);
+                self.wait(why, now, on_report);
             }
         }
     }
 
-    fn wait(&mut self, why: String, now: Duration, hear: &Hear) {
+    fn wait(&mut self, why: String, now: Duration, on_report: &OnReport) {
         self.pause = Some(now + PAUSE);
         self.trouble = Some(why.clone());
-        self.report(hear, SourceEvent::Unavailable { why, retry: PAUSE });
+        self.report(on_report, SourceEvent::Unavailable { why, retry: PAUSE });
     }
 
-    /// Those who are named one by one.
+    /// The remote addresses that are configured one by one.
     pub(super) fn hosts(&self) -> Vec<(IpAddr, ProtocolFactory)> {
         let named = |(prefix, speaker): &(AnyPrefix, ProtocolFactory)| {
             host(*prefix).map(|address| (address, speaker.clone()))
@@ -122,11 +123,11 @@ impl Door {
         within.max_by_key(|(prefix, _)| length(*prefix)).map(|(_, speaker)| speaker)
     }
 
-    /// Takes those who wait. Says whether there may be more.
+    /// Accepts waiting connections. Returns whether there may be more.
     pub(super) fn turn(
         &mut self,
         now: Duration,
-        hear: &Hear,
+        on_report: &OnReport,
         into: &mut Vec<(TcpStream, IpAddr)>,
     ) -> bool {
         let Some(listener) = &self.listener else { return false };
@@ -139,7 +140,7 @@ impl Door {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) if is_interrupted(&error) => {}
                 Err(error) => {
-                    self.wait(format!("cannot accept connections: {error}"), now, hear);
+                    self.wait(format!("cannot accept connections: {error}"), now, on_report);
                     return false;
                 }
             }
@@ -147,24 +148,24 @@ impl Door {
         true
     }
 
-    /// Somebody was turned away.
+    /// Reports a refused connection.
     pub(super) fn refuse(
         &mut self,
         address: IpAddr,
         why: Cow<'static, str>,
         now: Duration,
-        hear: &Hear,
+        on_report: &OnReport,
     ) {
         self.trouble = Some(format!("refused {address}: {why}"));
         let Some(more) = self.refusals.pass(now) else { return };
         if more > 0 {
-            self.report(hear, SourceEvent::More { count: more });
+            self.report(on_report, SourceEvent::More { count: more });
         }
-        self.report(hear, SourceEvent::Refused { address, why });
+        self.report(on_report, SourceEvent::Refused { address, why });
     }
 
-    fn report(&self, hear: &Hear, what: SourceEvent) {
-        hear(SourceReport { source: Arc::clone(&self.name), what });
+    fn report(&self, on_report: &OnReport, what: SourceEvent) {
+        on_report(SourceReport { source: Arc::clone(&self.name), what });
     }
 }
 
@@ -217,13 +218,13 @@ mod tests {
         let mut door = Door::open("door".into(), listen, (poll.registry(), Token(1))).unwrap();
         door.shut();
         let taken = std::net::TcpListener::bind(door.address).unwrap();
-        let hear: Hear = Arc::new(|_| {});
-        door.reopen(poll.registry(), Duration::ZERO, &hear);
+        let on_report: OnReport = Arc::new(|_| {});
+        door.reopen(poll.registry(), Duration::ZERO, &on_report);
         assert_eq!(door.pause, Some(PAUSE));
         assert!(door.trouble.as_ref().unwrap().contains(&door.address.to_string()));
-        assert!(!door.turn(PAUSE, &hear, &mut Vec::new()));
+        assert!(!door.turn(PAUSE, &on_report, &mut Vec::new()));
         drop(taken);
-        door.reopen(poll.registry(), PAUSE, &hear);
+        door.reopen(poll.registry(), PAUSE, &on_report);
         assert!(door.pause.is_none() && door.trouble.is_none());
         std::net::TcpStream::connect(door.address).unwrap();
     }

@@ -11,11 +11,11 @@ pub(super) struct Farewell {
     stream: Stream,
     out: Outbox,
     is_said: bool,
-    /// It is closed then, heard or not.
+    /// The time when the connection is closed in any case.
     pub(super) until: Duration,
 }
 
-/// How long last words may take. A loop that ends waits for them.
+/// Maximum time for sending the remaining data. A loop that ends waits this long.
 pub(super) const LAST_WORDS: Duration = Duration::from_millis(500);
 
 impl Farewell {
@@ -28,9 +28,9 @@ impl Farewell {
         Some(Self { stream, out, is_said: false, until: now + LAST_WORDS })
     }
 
-    /// Says what there is to say, then waits for the other end to close: a socket that is closed with bytes
-    /// that nobody has read resets the connection, and what was sent last may be lost. Says whether it is
-    /// over; `None` if there is more to be read.
+    /// Sends the remaining data, then waits for the other end to close: closing a socket with unread bytes resets the
+    /// connection, and the last data may be lost. Returns whether the connection is finished; `None` if there is more
+    /// to read.
     pub(super) fn turn(&mut self, buffer: &mut [u8]) -> Option<bool> {
         if !self.is_said {
             if self.out.send(&mut self.stream).is_err() {

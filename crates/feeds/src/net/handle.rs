@@ -17,7 +17,7 @@ pub struct HubHandle {
     shared: Arc<Shared>,
 }
 
-/// What a loop and its handles have in common.
+/// The state that a loop shares with its handles.
 pub(super) struct Shared {
     pub(super) waker: Arc<Waker>,
     pub(super) is_stopped: AtomicBool,
@@ -119,7 +119,7 @@ impl HubHandle {
     }
 
     fn wake(&self) {
-        // It fails where the system has no memory; the loop sees the command when it wakes for another reason.
+        // The wake fails if the system has no memory; the loop then sees the command when it wakes for another reason.
         let _ = self.shared.waker.wake();
     }
 }

@@ -14,7 +14,7 @@ use super::farewell::{Farewell, LAST_WORDS};
 use super::handle::{Command, HubHandle, Shared};
 use super::link::{Context, Shown, TURN};
 use super::outbox::Outbox;
-use super::report::{Hear, SourceReport};
+use super::report::{OnReport, SourceReport};
 use super::slots::{Slots, Thing};
 use super::source::Identity;
 use super::stream::Stream;
@@ -27,7 +27,7 @@ use crate::{Board, Clock, FeedError, SourceState, SystemClock};
 pub struct Hub {
     pub(super) poll: Poll,
     pub(super) clock: SystemClock,
-    pub(super) hear: Hear,
+    pub(super) on_report: OnReport,
     pub(super) board: Arc<Board>,
     pub(super) slots: Slots,
     pub(super) sources: BTreeMap<Arc<str>, Running>,
@@ -36,41 +36,41 @@ pub struct Hub {
     commands: Receiver<Command>,
     pub(super) buffer: Vec<u8>,
     pub(super) farewells: Vec<(Stream, Outbox)>,
-    /// Things whose figures on the board are old, and when they are written.
+    /// Things whose counts on the board are outdated, and the time when they are written.
     pub(super) dirty: BTreeSet<usize>,
     pub(super) write_at: Option<Duration>,
 }
 
-/// A source that runs.
+/// A running source.
 pub(super) struct Running {
     pub(super) identity: Identity,
     pub(super) shown: Shown,
     /// The door, the folder, or the session that is opened here.
     pub(super) main: usize,
-    /// The sessions of those who came in by the door.
+    /// The sessions of accepted connections, by remote address.
     pub(super) sessions: BTreeMap<IpAddr, usize>,
-    /// Where it stands if it listens, and since when.
+    /// The board's state of a listening source, and since when.
     pub(super) state: (SourceState, SystemTime),
 }
 
 const WAKER: Token = Token(usize::MAX);
-/// Events that the system gives at a time.
+/// Maximum number of events for each poll.
 const EVENTS: usize = 256;
-/// How old the figures of a source on the board may be. Changes of its state are there at once.
+/// Maximum age of a source's counts on the board. Changes of its state are written at once.
 const BOARD: Duration = Duration::from_millis(100);
-/// Connections on which something is left to be said; beyond that it is left unsaid.
+/// Maximum number of closing connections with unsent data; further ones are closed without sending it.
 const MOST_FAREWELLS: usize = 64;
 
 impl Hub {
     /// Makes a hub without sources, which shows its sources on this board.
     ///
-    /// `hear` is called with information for the operator, on the hub's thread. It must not block.
+    /// `on_report` is called with information for the operator, on the hub's thread. It must not block.
     ///
     /// # Errors
     /// If the system cannot create a poll.
     pub fn new(
         board: Arc<Board>,
-        hear: impl Fn(SourceReport) + Send + Sync + 'static,
+        on_report: impl Fn(SourceReport) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -78,7 +78,7 @@ impl Hub {
         Ok(Self {
             poll,
             clock: SystemClock::default(),
-            hear: Arc::new(hear),
+            on_report: Arc::new(on_report),
             board,
             slots: Slots::default(),
             sources: BTreeMap::new(),
@@ -130,7 +130,7 @@ impl Hub {
             while let Some(key) = self.slots.due(now) {
                 self.tick(key, to)?;
             }
-            // Those that have more get their next turn behind all others.
+            // Things with more to do get their next turn after all others.
             for _ in 0..self.slots.waiting() {
                 if self.shared.is_stopped.load(Ordering::Acquire) {
                     return Ok(());
@@ -149,24 +149,24 @@ impl Hub {
     }
 
     fn poll(&mut self, events: &mut Events, wait: Option<Duration>) {
-        // A signal interrupts it; other failures are those of a poll that is not there.
+        // A signal may interrupt the poll; other errors mean that the poll is unusable.
         if self.poll.poll(events, wait).is_err() {
             events.clear();
         }
     }
 
-    /// The thing's sockets have something to do.
+    /// Handles readiness of a thing's sockets.
     fn turn(&mut self, key: usize, to: &mut dyn Listener) -> Result<(), FeedError> {
         let now = self.clock.now();
-        let Self { slots, poll, hear, buffer, farewells, .. } = self;
+        let Self { slots, poll, on_report, buffer, farewells, .. } = self;
         let Some(slot) = slots.get_mut(key) else { return Ok(()) };
-        let mut cx = Context { registry: poll.registry(), now, to, hear, buffer, farewells };
+        let mut cx = Context { registry: poll.registry(), now, to, on_report, buffer, farewells };
         let mut accepted = Vec::new();
         let mut is_over = false;
         let has_more = match &mut slot.thing {
             Thing::Link(link) => link.turn(&mut cx)?,
             Thing::Folder(folder) => folder.turn(&mut cx)?,
-            Thing::Door(door) => door.turn(now, hear, &mut accepted),
+            Thing::Door(door) => door.turn(now, on_report, &mut accepted),
             Thing::Farewell(farewell) => match farewell.turn(cx.buffer) {
                 Some(over) => {
                     is_over = over;
@@ -192,12 +192,12 @@ impl Hub {
         Ok(())
     }
 
-    /// The thing's time has come.
+    /// Handles an expired deadline of a thing.
     fn tick(&mut self, key: usize, to: &mut dyn Listener) -> Result<(), FeedError> {
         let now = self.clock.now();
-        let Self { slots, poll, hear, buffer, farewells, .. } = self;
+        let Self { slots, poll, on_report, buffer, farewells, .. } = self;
         let Some(slot) = slots.get_mut(key) else { return Ok(()) };
-        let mut cx = Context { registry: poll.registry(), now, to, hear, buffer, farewells };
+        let mut cx = Context { registry: poll.registry(), now, to, on_report, buffer, farewells };
         let is_over = matches!(slot.thing, Thing::Farewell(_));
         let is_ready = match &mut slot.thing {
             Thing::Link(link) => link.tick(&mut cx)?,
@@ -206,7 +206,7 @@ impl Hub {
                 true
             }
             Thing::Door(door) => {
-                door.reopen(cx.registry, now, hear);
+                door.reopen(cx.registry, now, on_report);
                 true
             }
             Thing::Farewell(_) => false,
@@ -222,7 +222,7 @@ impl Hub {
         Ok(())
     }
 
-    /// After something happened to a thing: its timer, its place on the board, its last words.
+    /// Updates the deadline, the board and the closing connections after a thing has run.
     pub(super) fn settle(&mut self, key: usize, now: Duration) {
         self.bid_farewell(now);
         self.slots.time(key, now);
@@ -245,7 +245,7 @@ impl Hub {
         }
     }
 
-    /// What is left to be said gets a thing of its own.
+    /// Each connection with unsent data becomes a thing of its own.
     pub(super) fn bid_farewell(&mut self, now: Duration) {
         for words in std::mem::take(&mut self.farewells) {
             if self.slots.farewells() >= MOST_FAREWELLS {
@@ -261,7 +261,7 @@ impl Hub {
         }
     }
 
-    /// The thing is no more.
+    /// Removes the thing.
     pub(super) fn forget(&mut self, key: usize) {
         let Some(slot) = self.slots.remove(key) else { return };
         self.dirty.remove(&key);
@@ -283,13 +283,19 @@ impl Hub {
         }
     }
 
-    /// The loop ends: connections get their last words, and the time to take them.
+    /// Ends the loop: sends the remaining data of all connections and waits for them for a limited time.
     fn leave(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         for key in self.slots.keys() {
             let now = self.clock.now();
-            let Self { slots, poll, hear, buffer, farewells, .. } = self;
-            let mut cx =
-                Context { registry: poll.registry(), now, to: &mut *to, hear, buffer, farewells };
+            let Self { slots, poll, on_report, buffer, farewells, .. } = self;
+            let mut cx = Context {
+                registry: poll.registry(),
+                now,
+                to: &mut *to,
+                on_report,
+                buffer,
+                farewells,
+            };
             match slots.get_mut(key).map(|slot| &mut slot.thing) {
                 Some(Thing::Link(link)) => link.leave(&mut cx),
                 Some(Thing::Farewell(_)) | None => continue,

@@ -14,12 +14,12 @@ fn set_md5_key(_: &impl AsFd, _: AnyPrefix, _: Option<&[u8]>) -> io::Result<()> 
     Err(io::Error::new(io::ErrorKind::Unsupported, "TCP MD5 keys are known on Linux alone"))
 }
 
-/// Those that the socket has.
+/// The keys that the socket has.
 #[derive(Default)]
 pub(super) struct Keys(HashMap<AnyPrefix, Vec<u8>>);
 
 impl Keys {
-    /// Those of a socket that is still to be made.
+    /// The keys of a socket that is still to be created.
     pub(super) fn of(keys: Vec<(AnyPrefix, Vec<u8>)>) -> Self {
         Self(keys.into_iter().collect())
     }
@@ -28,7 +28,7 @@ impl Keys {
         self.0.iter().map(|(from, key)| (*from, key.clone())).collect()
     }
 
-    /// Gives the socket these keys and no others. What fails is tried again with the next configuration.
+    /// Sets the keys of the socket and removes all others. A failed change is tried again with the next configuration.
     pub(super) fn set(
         &mut self,
         socket: &impl AsFd,

@@ -4,14 +4,15 @@ use std::io;
 
 use super::stream::{Stream, is_interrupted, is_pause};
 
-/// Bytes that wait for the other end to take them.
+/// Bytes that the other end has not accepted yet.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
     sent: usize,
 }
 
-/// Bytes that may wait. What a collector says is short, so a receiver that lets so much pile up is stuck.
+/// Maximum number of waiting bytes. A collector's messages are short, so a receiver with this much unread data is
+/// stuck.
 const MOST: usize = 1 << 20;
 
 impl From<Vec<u8>> for Outbox {
@@ -30,12 +31,12 @@ impl Outbox {
         self.sent = 0;
     }
 
-    /// Where more is appended.
+    /// The buffer, to which more is appended.
     pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Sends as much as is taken now.
+    /// Sends as much as the stream accepts now.
     ///
     /// # Errors
     /// If the stream fails, or too much is left.

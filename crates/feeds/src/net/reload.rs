@@ -16,8 +16,8 @@ use crate::{Clock, FeedError};
 type Keys = (String, Vec<(AnyPrefix, Vec<u8>)>);
 
 impl Hub {
-    /// Everything that can fail is done while the sources still run as they did. What fails is told, and then nothing
-    /// has changed.
+    /// Everything that can fail is done while the sources still run as they did. If anything fails, the reasons are
+    /// returned and nothing has changed.
     pub(super) fn reload(
         &mut self,
         sources: Vec<FeedSource>,
@@ -46,7 +46,7 @@ impl Hub {
         let keys = self.change_keys(&mut stay, &mut failed);
         if !failed.is_empty() {
             for (name, before) in keys {
-                // They were accepted before.
+                // These settings were accepted before.
                 self.door_mut(&name).map(|door| door.set_keys(before));
             }
             for one in made {
@@ -72,7 +72,7 @@ impl Hub {
         Ok(failed)
     }
 
-    /// Shuts the doors that go and whose ports are those of new ones: two sockets cannot listen on 0.0.0.0 and on
+    /// Closes the doors that are removed and whose ports new doors use: two sockets cannot listen on 0.0.0.0 and on
     /// 127.0.0.1 at one port. Connections stay.
     fn make_way(&mut self, gone: &[Arc<str>], new: &[FeedSource]) -> Vec<usize> {
         let ports: BTreeSet<u16> = new
@@ -95,7 +95,7 @@ impl Hub {
         shut
     }
 
-    /// Gives the doors that stay their new keys. Returns those that they had.
+    /// Sets the new keys of the doors that stay, and returns their previous keys.
     fn change_keys(
         &mut self,
         stay: &mut [FeedSource],
@@ -114,7 +114,7 @@ impl Hub {
         before
     }
 
-    /// A source that listens on the same address has other speakers.
+    /// Replaces the speakers of a source that keeps its listening address.
     fn change(
         &mut self,
         name: &str,
@@ -138,20 +138,20 @@ impl Hub {
         Ok(())
     }
 
-    /// Opens a door that was shut.
+    /// Opens a closed door again.
     pub(super) fn reopen(&mut self, key: usize) {
         let now = self.clock.now();
-        let Self { slots, poll, hear, .. } = self;
+        let Self { slots, poll, on_report, .. } = self;
         if let Some(slot) = slots.get_mut(key)
             && let Thing::Door(door) = &mut slot.thing
         {
-            door.reopen(poll.registry(), now, hear);
+            door.reopen(poll.registry(), now, on_report);
         }
         self.settle(key, now);
     }
 }
 
-/// What is wrong with sources before one of them is opened.
+/// Checks the sources before any of them is opened.
 fn refused(sources: &[FeedSource]) -> Vec<FeedSourceError> {
     let mut names = BTreeSet::new();
     let twice = |source: &FeedSource| match names.insert(source.name.clone()) {

@@ -42,7 +42,7 @@ pub enum SourceEvent {
         /// Bytes that the connection had brought.
         bytes: u64,
     },
-    /// A connection was not taken: who opened it may not, or has one already, or there are too many.
+    /// A connection was refused: its address may not connect or is connected already, or there are too many sessions.
     Refused {
         /// The peer.
         address: IpAddr,
@@ -51,7 +51,7 @@ pub enum SourceEvent {
     },
     /// A source that is opened here cannot be opened. It is tried again after this time.
     Unavailable {
-        /// What the system said.
+        /// The system's error.
         why: String,
         /// When the next attempt is made.
         retry: Duration,
@@ -74,14 +74,14 @@ pub enum SourceEvent {
         /// Why, and how much of it was taken.
         why: String,
     },
-    /// The checkpoint has peers of a source that is not configured any more: their routes are gone.
+    /// The checkpoint has peers of a source that is not configured any more: their routes are removed.
     Orphans {
         /// How many peers.
         peers: usize,
     },
     /// So many more refusals, or damaged parts, were not reported one by one.
     More {
-        /// How many.
+        /// Their number.
         count: u64,
     },
     /// An event of the source's protocol.
@@ -125,14 +125,14 @@ impl fmt::Display for SourceEvent {
 }
 
 /// Receives reports.
-pub(super) type Hear = Arc<dyn Fn(SourceReport) + Send + Sync>;
+pub(super) type OnReport = Arc<dyn Fn(SourceReport) + Send + Sync>;
 
 /// Passes a few of many repeated events, and counts the others.
 #[derive(Clone, Debug)]
 pub(super) struct Throttle {
-    /// In one interval.
+    /// Maximum number of events passed in one interval.
     most: u32,
-    /// When the current interval began, and what was let through in it.
+    /// When the current interval began, and how many events passed in it.
     began: Duration,
     passed: u32,
     held: u64,
@@ -148,19 +148,19 @@ impl Default for Throttle {
 impl Throttle {
     const INTERVAL: Duration = Duration::from_secs(10);
 
-    /// So many in ten seconds.
+    /// This number of events in ten seconds.
     pub(super) const fn of(most: u32) -> Self {
         Self { most, began: Duration::ZERO, passed: 0, held: 0 }
     }
 
-    /// Takes over the state of the other one if that has passed more lately.
+    /// Takes over the state of the other throttle if it passed an event more recently.
     pub(super) fn keep_up(&mut self, other: &Self) {
         if (other.began, other.passed) > (self.began, self.passed) {
             self.clone_from(other);
         }
     }
 
-    /// Whether this one passes, and how many were held back since the last that did.
+    /// Whether this event passes, and how many were held back since the last one that passed.
     pub(super) fn pass(&mut self, now: Duration) -> Option<u64> {
         if now.saturating_sub(self.began) >= Self::INTERVAL {
             (self.began, self.passed) = (now, 0);

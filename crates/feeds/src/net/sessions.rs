@@ -1,4 +1,4 @@
-//! The sessions: of those who connect, and of those whose routes a checkpoint has.
+//! Sessions of connecting addresses, and sessions whose routes come from a checkpoint.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use mio::net::TcpStream;
 use super::door::Door;
 use super::hub::Hub;
 use super::link::{Context, Link, Shown, Via};
-use super::report::{Hear, SourceEvent, SourceReport, Throttle};
+use super::report::{OnReport, SourceEvent, SourceReport, Throttle};
 use super::slots::Thing;
 use super::source::{ProtocolFactory, SessionContext};
 use super::stream::Stream;
@@ -29,7 +29,7 @@ pub fn speaking(rib: &Rib) -> Vec<(u32, Peer)> {
 }
 
 impl Hub {
-    /// Somebody has connected.
+    /// Handles an accepted connection.
     pub(super) fn accept(
         &mut self,
         source: &Arc<str>,
@@ -57,8 +57,8 @@ impl Hub {
         }
         let Some(speaker) = speaker else { return Ok(()) };
         let key = session.unwrap_or_else(|| self.session(source, address, &speaker));
-        let Self { slots, poll, hear, buffer, farewells, .. } = self;
-        let mut cx = Context { registry: poll.registry(), now, to, hear, buffer, farewells };
+        let Self { slots, poll, on_report, buffer, farewells, .. } = self;
+        let mut cx = Context { registry: poll.registry(), now, to, on_report, buffer, farewells };
         let mut refused = None;
         if let Some(slot) = slots.get_mut(key)
             && let Thing::Link(link) = &mut slot.thing
@@ -85,12 +85,12 @@ impl Hub {
         Ok(())
     }
 
-    /// Somebody was turned away at the door.
+    /// Reports a refused connection.
     fn refuse(&mut self, source: &str, address: IpAddr, why: Cow<'static, str>, now: Duration) {
-        let hear = Arc::clone(&self.hear);
+        let on_report = Arc::clone(&self.on_report);
         let Some(main) = self.sources.get(source).map(|running| running.main) else { return };
         if let Some(door) = self.door_mut(source) {
-            door.refuse(address, why, now, &hear);
+            door.refuse(address, why, now, &on_report);
         }
         self.settle(main, now);
     }
@@ -130,13 +130,13 @@ impl Hub {
         via: Via,
         key: usize,
     ) -> Link {
-        let events = events_of(Arc::clone(&name), Arc::clone(&self.hear), self.clock);
+        let events = events_of(Arc::clone(&name), Arc::clone(&self.on_report), self.clock);
         let protocol =
             (speaker.protocol)(SessionContext { name: Arc::clone(&name), remote, events });
         Link::new((name, shown), speaker.settings.clone(), protocol, via, Token(key))
     }
 
-    /// Those who are configured one by one have a session from the beginning.
+    /// Creates the sessions of the addresses that are configured one by one.
     pub(super) fn name_hosts(&mut self, source: &Arc<str>) {
         let now = self.clock.now();
         for (address, speaker) in self.door(source).map(|door| door.hosts()).unwrap_or_default() {
@@ -154,7 +154,7 @@ impl Hub {
         }
     }
 
-    /// Whether nothing but this session remembers the address.
+    /// Whether the session exists only because its address connected.
     pub(super) fn is_stranger(&self, source: &str, key: usize) -> bool {
         let Some(running) = self.sources.get(source) else { return true };
         let Some((address, _)) = running.sessions.iter().find(|&(_, &session)| session == key)
@@ -165,20 +165,20 @@ impl Hub {
         !self.door(source).is_some_and(is_named)
     }
 
-    /// Gives the routes of a checkpoint to the sources that they are of. They serve until their source has
-    /// said everything, or until its hold time is over; those of sources that are not configured any more are
-    /// gone at once, those of files stay. Sources are to be [added](Hub::add) before.
+    /// Assigns the routes of a checkpoint to the sources that they came from. They stay until the source has sent
+    /// everything, or until its hold time is over. Routes of sources that are no longer configured are removed at once,
+    /// and those of files stay. [Add](Hub::add) the sources before.
     ///
     /// # Errors
-    /// If the table cannot go on.
+    /// If the table accepts nothing more.
     pub fn adopt(&mut self, peers: &[(u32, Peer)], to: &mut dyn Listener) -> Result<(), FeedError> {
         let now = self.clock.now();
         let mut orphans = BTreeMap::<&str, usize>::new();
         for (number, peer) in peers {
-            let Some(heard) = &peer.source else { continue };
-            let Some(key) = self.thing_of(heard) else {
+            let Some(name) = &peer.source else { continue };
+            let Some(key) = self.thing_of(name) else {
                 to.down(*number)?;
-                *orphans.entry(heard).or_default() += 1;
+                *orphans.entry(name).or_default() += 1;
                 continue;
             };
             match self.slots.get_mut(key).map(|slot| &mut slot.thing) {
@@ -189,7 +189,7 @@ impl Hub {
             self.settle(key, now);
         }
         for (source, peers) in orphans {
-            (self.hear)(SourceReport {
+            (self.on_report)(SourceReport {
                 source: source.into(),
                 what: SourceEvent::Orphans { peers },
             });
@@ -197,9 +197,9 @@ impl Hub {
         Ok(())
     }
 
-    /// The session of this name, or the folder; behind it may stand the view of a peer.
-    fn thing_of(&mut self, heard: &str) -> Option<usize> {
-        let mut words = heard.split(' ');
+    /// The key of the session or folder with this name, which a peer's view may follow.
+    fn thing_of(&mut self, name: &str) -> Option<usize> {
+        let mut words = name.split(' ');
         let (source, running) = self.sources.get_key_value(words.next()?)?;
         let source = Arc::clone(source);
         let Some(door) = self.door(&source) else { return Some(running.main) };
@@ -213,10 +213,14 @@ impl Hub {
 }
 
 /// Receives the events of a session's protocol. There may be floods of damage.
-fn events_of(source: Arc<str>, hear: Hear, clock: SystemClock) -> Box<dyn Fn(Event) + Send> {
+fn events_of(
+    source: Arc<str>,
+    on_report: OnReport,
+    clock: SystemClock,
+) -> Box<dyn Fn(Event) + Send> {
     let damage = Mutex::new(Throttle::default());
     Box::new(move |event| {
-        let report = |what| hear(SourceReport { source: Arc::clone(&source), what });
+        let report = |what| on_report(SourceReport { source: Arc::clone(&source), what });
         if let Event::Damaged(_) = event {
             let passed = damage.lock().unwrap_or_else(PoisonError::into_inner).pass(clock.now());
             match passed {

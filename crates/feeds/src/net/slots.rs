@@ -19,7 +19,7 @@ pub(super) enum Thing {
 }
 
 impl Thing {
-    /// When it has something to do.
+    /// The time when it has work to do.
     fn deadline(&self) -> Option<Duration> {
         match self {
             Self::Door(door) => door.pause,
@@ -40,7 +40,7 @@ pub(super) struct Slot {
     timer: Option<Duration>,
 }
 
-/// The things, the queue of those that have something to do, and the times of the others.
+/// The things, the queue of things with work to do, and the deadlines of the others.
 #[derive(Default)]
 pub(super) struct Slots {
     slots: BTreeMap<usize, Slot>,
@@ -54,7 +54,7 @@ pub(super) struct Slots {
 const SOON: Duration = Duration::from_millis(1);
 
 impl Slots {
-    /// A number that nothing had before: an event that is late finds nothing.
+    /// A number that was never used, so that a late event finds nothing.
     pub(super) fn number(&mut self) -> usize {
         self.next += 1;
         self.next
@@ -94,7 +94,7 @@ impl Slots {
         self.slots.iter().filter(is_folder).map(|(&key, _)| key).collect()
     }
 
-    /// It gets a turn, once, behind those that wait already.
+    /// Queues the thing for one turn, after those that wait already.
     pub(super) fn queue(&mut self, key: usize) {
         if let Some(slot) = self.slots.get_mut(&key)
             && !slot.is_queued
@@ -104,12 +104,12 @@ impl Slots {
         }
     }
 
-    /// How many wait for their turn.
+    /// Number of things that wait for their turn.
     pub(super) fn waiting(&self) -> usize {
         self.ready.len()
     }
 
-    /// The next one.
+    /// The next thing in the queue.
     pub(super) fn pop(&mut self) -> Option<usize> {
         let key = self.ready.pop_front()?;
         if let Some(slot) = self.slots.get_mut(&key) {

@@ -14,10 +14,10 @@ use fibula_rib::Peer;
 use super::stream::StreamDevice;
 use crate::{Event, Protocol};
 
-/// A source of a [`Hub`](super::Hub), as it is configured.
+/// The configuration of a source of a [`Hub`](super::Hub).
 pub struct FeedSource {
-    /// Its name, which no other source has: text without white space. Sessions of a source that listens
-    /// are called so with the remote address behind: `bmp 192.0.2.1`.
+    /// Its name, which no other source has: text without white space. Sessions of a listening source have this name, a
+    /// space and the remote address: `bmp 192.0.2.1`.
     pub name: String,
     /// Its protocol: `fpm`, `bmp`, `bgp`, `kernel`, `ris`, `mrt`.
     pub kind: &'static str,
@@ -27,19 +27,18 @@ pub struct FeedSource {
     pub endpoint: Endpoint,
 }
 
-/// Where a source's bytes come from, and its protocol.
+/// The origin of a source's bytes, and its protocol.
 pub enum Endpoint {
-    /// Accepts connections. A remote address has one session: when it connects again, be the old connection
-    /// gone or not, it is the same session that goes on with the new one, if its protocol takes it
-    /// ([`Protocol::admit`]).
+    /// Accepts connections. A remote address has one session. When it connects again, the same session continues with
+    /// the new connection, if its protocol accepts it ([`Protocol::admit`]), even if the old one is still open.
     Listen(Listen),
     /// Opens a connection, and opens it again when it breaks.
     Connect {
-        /// Where to.
+        /// The address to connect to.
         address: SocketAddr,
         /// The protocol.
         speaker: ProtocolFactory,
-        /// When a connection that failed is tried again.
+        /// The intervals of attempts after a failure.
         retry: Retry,
     },
     /// Reads a named pipe, whose writers may change; a file, once; or standard input (`-`), once.
@@ -53,27 +52,27 @@ pub enum Endpoint {
     Device {
         /// A description, for display.
         what: String,
-        /// Opens it.
+        /// The function that opens it.
         open: Box<dyn Fn() -> io::Result<Box<dyn StreamDevice>> + Send>,
         /// The protocol.
         speaker: ProtocolFactory,
-        /// When a device that failed is opened again.
+        /// The intervals of attempts after a failure.
         retry: Retry,
     },
     /// Reads the files of a folder as they appear.
     Folder(Folder),
 }
 
-/// Connections that are accepted.
+/// A listening endpoint.
 pub struct Listen {
-    /// Where.
+    /// The address to listen on.
     pub address: SocketAddr,
-    /// Who may connect: the longest prefix that has the remote address decides what is spoken. A prefix of a
-    /// single address is a session that exists, and is shown, before it is connected.
+    /// The addresses that may connect: the longest prefix that covers the remote address determines the protocol. A
+    /// prefix of a single address has a session that exists, and is shown, before it connects.
     pub speakers: Vec<(AnyPrefix, ProtocolFactory)>,
-    /// How many sessions there may be, connected or lost.
+    /// Maximum number of sessions, connected or lost.
     pub limit: usize,
-    /// Whose connections must be signed, with which TCP MD5 key, on Linux (see
+    /// The addresses whose connections must be signed, with their TCP MD5 keys, on Linux (see
     /// [`set_md5_key`](crate::bgp::set_md5_key)).
     pub keys: Vec<(AnyPrefix, Vec<u8>)>,
 }
@@ -81,8 +80,8 @@ pub struct Listen {
 /// Makes the protocols of an endpoint's sessions.
 #[derive(Clone)]
 pub struct ProtocolFactory {
-    /// Its settings as text: at [`HubHandle::reload`](super::HubHandle::reload) a session whose
-    /// settings are equal is not touched.
+    /// Its settings as text: at [`HubHandle::reload`](super::HubHandle::reload) a session with equal settings
+    /// continues.
     pub settings: String,
     /// Makes the protocol of a session.
     pub protocol: Arc<dyn Fn(SessionContext) -> Box<dyn Protocol> + Send + Sync>,
@@ -90,8 +89,8 @@ pub struct ProtocolFactory {
 
 /// A session that needs a protocol.
 pub struct SessionContext {
-    /// The session's name, which is the [source](Peer::source) of its peers, a space and the peer's view
-    /// behind where it has views. After a restart, peers are given to the sessions by it.
+    /// The session's name, which is the [source](Peer::source) of its peers, followed by a space and the peer's view if
+    /// there are views. After a restart, peers are assigned to sessions by this name.
     pub name: Arc<str>,
     /// The address of the other end, if there is one.
     pub remote: Option<IpAddr>,
@@ -99,13 +98,13 @@ pub struct SessionContext {
     pub events: Box<dyn Fn(Event) + Send>,
 }
 
-/// When something that failed is tried again: after `first`, then each time after twice as long, up to
-/// `longest`. What served for ten seconds starts from `first` again.
+/// The intervals of attempts after failures: `first`, then twice as long each time, up to `longest`. After ten seconds
+/// of success they start from `first` again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// After the first failure.
+    /// The interval after the first failure.
     pub first: Duration,
-    /// At most.
+    /// The maximum interval.
     pub longest: Duration,
 }
 
@@ -121,16 +120,16 @@ impl Default for Retry {
 /// Files are taken **in the order of the times in their names**: of `rib.20221122.1600.bz2` and
 /// `updates.20221122.1605.gz` that is the text from the first number of four or more digits up to the next letter,
 /// `20221122.1600`; names with equal times are in the order of the whole names, so that `bview` and `rib` come before
-/// `updates`. Names that begin with a dot, end with `~`, `.tmp` or `.part`, or are no UTF-8 are not looked at.
+/// `updates`. Names that begin with a dot, end with `~`, `.tmp` or `.part`, or are not UTF-8 are ignored.
 ///
 /// A file is **complete** when it was renamed into the folder, when its writer closed it, or when it has not
-/// changed for [`Folder::settle`]. A file that is not complete holds back those behind it. One that becomes
-/// complete after a later one was taken is reported and passed over.
+/// changed for [`Folder::settle`]. An incomplete file holds back later files. A file that becomes complete after a
+/// later one was read is reported and skipped.
 ///
 /// The folder is **begun** with its newest dump (`rib*`, `bview*`), or with its first file if there is none;
 /// earlier files are ignored, and so are later dumps, which repeat the updates. With
-/// [`Folder::after`] it continues after that file. A dump that is read withdraws what its peers had and it
-/// does not name, after it was read.
+/// [`Folder::after`] it continues after that file. After a dump was read, routes of its peers that it does not contain
+/// are withdrawn.
 ///
 /// A file that is **damaged** is reported, its readable part is used, and the folder continues: later files are worth
 /// more than a table that no longer changes.
@@ -138,12 +137,12 @@ impl Default for Retry {
 pub struct Folder {
     /// The folder.
     pub path: PathBuf,
-    /// The name of its last file that the table has taken in: the source's position in a checkpoint, see
+    /// The name of its last file that the table includes: the source's position in a checkpoint, see
     /// [`Positions`](crate::Positions).
     pub after: Option<String>,
-    /// After how long a file that does not change is complete.
+    /// The time after which an unchanged file is complete.
     pub settle: Duration,
-    /// Its settings, as [`ProtocolFactory::settings`].
+    /// Its settings, like [`ProtocolFactory::settings`].
     pub settings: String,
     /// Makes the decoder of a file.
     pub decoder: Arc<dyn Fn() -> Box<dyn Decoder> + Send + Sync>,
@@ -154,8 +153,8 @@ pub struct Folder {
 }
 
 impl FeedSource {
-    /// What must not change if the source is to go on at a reload. The speakers of a door are compared one by
-    /// one.
+    /// The properties that must not change if the source is to continue at a reload. The speakers of a listening source
+    /// are compared one by one.
     pub(super) fn identity(&self) -> Identity {
         let (way, settings) = match &self.endpoint {
             Endpoint::Listen(_) => ("listen", ""),
@@ -181,7 +180,7 @@ impl FeedSource {
 }
 
 impl Endpoint {
-    /// As the board shows it.
+    /// The endpoint as the board shows it.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Listen(listen) => listen.address.to_string(),
@@ -204,7 +203,7 @@ pub(super) struct Identity {
     settings: String,
 }
 
-/// Why a source cannot be run.
+/// The reason why a source cannot be run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FeedSourceError {
@@ -218,7 +217,7 @@ pub enum FeedSourceError {
         /// The name.
         name: String,
     },
-    /// Its address cannot be listened on.
+    /// The hub cannot listen on its address.
     Listen {
         /// The source.
         name: String,

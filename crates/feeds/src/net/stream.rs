@@ -1,4 +1,4 @@
-//! One open connection, whatever it is made of.
+//! One open connection: a socket, a pipe, a file or a device.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,8 +21,8 @@ pub enum Got {
     Bytes(usize),
     /// The other end has closed.
     End,
-    /// What came was more than there was room for, so that some of it is lost (`ENOBUFS` of the kernel's
-    /// routing socket). The device is opened again, and sends everything again.
+    /// More data arrived than the buffer could hold, so some are lost (`ENOBUFS` of the kernel's routing socket). The
+    /// device is opened again, and sends everything again.
     Lost,
 }
 
@@ -66,7 +66,7 @@ const KEEPALIVE_COUNT: u32 = 3;
 impl Stream {
     /// A connection that was accepted, or is being opened.
     pub(super) fn tcp(stream: TcpStream) -> Self {
-        // A system without one of these options serves as well without.
+        // The options are not essential, so a system without one of them is supported.
         let _ = sockopt::set_tcp_nodelay(&stream, true);
         let _ = sockopt::set_socket_keepalive(&stream, true);
         let _ = sockopt::set_tcp_keepidle(&stream, KEEPALIVE_IDLE);
@@ -171,13 +171,13 @@ impl Stream {
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
-            // Nobody reads these.
+            // These streams are only read.
             Self::Fifo(_) | Self::Pipe(_) | Self::File(_) => Ok(bytes.len()),
             Self::Device(device) => device.write(bytes),
         }
     }
 
-    /// For a connection that is being opened: `None` while it is not decided yet.
+    /// The result of a connection that is being opened; `None` while it is undecided.
     pub(super) fn opened(&self) -> io::Result<Option<()>> {
         let Self::Tcp(stream) = self else { return Ok(Some(())) };
         if let Some(error) = stream.take_error()? {
@@ -193,7 +193,7 @@ impl Stream {
     /// Nothing more will be written; the other end may still be read.
     pub(super) fn end_writing(&self) {
         if let Self::Tcp(stream) = self {
-            // It may be gone already.
+            // The connection may be closed already.
             let _ = stream.shutdown(Shutdown::Write);
         }
     }
@@ -225,7 +225,7 @@ pub(super) fn is_interrupted(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Half-dead connections end: that takes a minute, so the options alone are looked at.
+    /// Half-dead connections are closed after a minute, which is too long for a test, so it only checks the options.
     #[test]
     fn silent_connections_are_probed() {
         let listener = mio::net::TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();

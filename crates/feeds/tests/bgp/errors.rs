@@ -1,4 +1,4 @@
-//! What ends a session: the bytes of each NOTIFICATION, and its sentence.
+//! The errors that end a session: the bytes of each NOTIFICATION, and its sentence.
 
 use fibula_feeds::bgp::Neighbour;
 use fibula_feeds::{Protocol, SourceState};
@@ -7,7 +7,7 @@ use super::speaker::*;
 
 const MARKER: &str = "ffffffffffffffffffffffffffffffff";
 
-/// After the connection began, these bytes end it so.
+/// These bytes end a new connection with this NOTIFICATION and this text.
 fn refused(neighbour: Neighbour, bytes: &[u8]) -> (String, String) {
     let mut bench = Bench::new(neighbour);
     bench.connect();
@@ -35,7 +35,7 @@ fn opens() {
             "03 02010004",
             "its BGP version is 3, ours is 4",
         ),
-        // Behind another version nothing has to make sense.
+        // After another version number, the rest of the OPEN may be anything.
         (
             neighbour(),
             of("01 05 fbf4 005a c0000209 ff"),
@@ -108,14 +108,14 @@ fn opens() {
             "03 0200",
             "its OPEN is malformed: byte 29: optional parameters needs 9 bytes, 1 are left",
         ),
-        // Only IPv4, and IPv6 is what we take: the capability that is missing.
+        // The neighbour has only IPv4, and we accept only IPv6: the missing capability is named.
         (
             v6_only,
             of("01 04 fbf4 005a c0000209 00"),
             "03 0207010400020001",
             "it takes part in none of the address families that we take",
         ),
-        // VPNs alone.
+        // Only VPN families.
         (
             neighbour(),
             open(&["0206 0104 00010080"]),
@@ -126,7 +126,7 @@ fn opens() {
         let sent = sent.replacen(' ', "_", 1).replace(' ', "").replace('_', " ");
         assert_eq!(refused(neighbour, &bytes), (sent, why.to_owned()));
     }
-    // The lowest that is fine, and an external neighbour may have our identifier.
+    // The lowest valid hold time; and an external neighbour may have our identifier.
     let mut bench = Bench::new(Neighbour { router_id: [192, 0, 2, 9].into(), ..neighbour() });
     bench.connect();
     bench.send(&message("01 04 fbf4 0003 c0000209 00")).unwrap();
@@ -201,7 +201,7 @@ fn headers() {
     ] {
         assert_eq!(refused(neighbour(), &bytes), (sent.to_owned(), why.to_owned()));
     }
-    // Nothing is known before the header is there; an OPEN is never long.
+    // Nothing is checked before the header is complete; an OPEN is never long.
     let mut bench = Bench::new(neighbour());
     bench.connect();
     bench.send(&hex(&format!("{MARKER} 0012"))).unwrap();
@@ -258,7 +258,7 @@ fn notifications_of_the_neighbour() {
         assert!(bench.out.is_empty());
         assert_eq!((bench.state(), bench.prefixes().len()), (SourceState::Idle, 0));
     }
-    // Before there was a session.
+    // Before a session was established.
     let mut bench = Bench::new(neighbour());
     bench.connect();
     bench.out.clear();
@@ -266,7 +266,7 @@ fn notifications_of_the_neighbour() {
     assert!(bench.out.is_empty());
 }
 
-/// Errors of a new connection do not take the routes of the last session along.
+/// Errors of a new connection do not remove the routes of the last session.
 #[test]
 fn routes_outlive_a_connection_that_never_became_a_session() {
     let mut bench = Bench::established(neighbour(), &[IPV4, FOUR]);
@@ -302,7 +302,7 @@ fn a_neighbour_with_too_many_routes() {
     bench.send(&update(PATH, "08 0a 08 0b 08 0c 08 0c")).unwrap();
     bench.send(&update(PATH, "08 0c")).unwrap();
     bench.send(&update_v6("10 2001 10 2002 10 2003")).unwrap();
-    // One goes, another one comes.
+    // One route is withdrawn, another one is announced.
     bench.send(&message("02 0002 080a 0000")).unwrap();
     bench.send(&update(PATH, "08 0d")).unwrap();
     assert_eq!(bench.prefixes().len(), 6);
@@ -318,7 +318,7 @@ fn a_neighbour_with_too_many_routes() {
     let refusal = bench.session.admit(bench.now, &mut bench.out).unwrap_err();
     assert_eq!(split(&refusal.farewell), ["03 0605"]);
     assert!(bench.out.is_empty());
-    // Whoever does not ask beforehand.
+    // An owner of sockets that does not call `admit`.
     let result = bench.session.connected(bench.now, &mut bench.rib, &mut bench.out);
     assert!(result.is_err_and(|error| error.to_string() == refusal.why));
     assert_eq!((bench.sent(), bench.state()), (vec!["03 0605".to_owned()], SourceState::Idle));

@@ -27,7 +27,7 @@ fn a_session_byte_by_byte() {
     assert_eq!(bench.sent(), [KEEPALIVE]);
     assert!(bench.session.established().is_none());
     bench.send(&message(KEEPALIVE)).unwrap();
-    // It knows graceful restart, and waits for our End-of-RIB.
+    // The neighbour supports graceful restart, and waits for our End-of-RIB.
     assert_eq!(bench.sent(), ["02 00000000", "02 00000006800f03000201"]);
     assert_eq!(bench.state(), SourceState::Resync);
     assert_eq!(
@@ -55,7 +55,7 @@ fn a_session_byte_by_byte() {
     assert_eq!((figures.announced, figures.withdrawn, figures.connections), (3, 1, 1));
 }
 
-/// However the bytes are cut, the same happens.
+/// The result does not depend on how the bytes are cut.
 #[test]
 fn cut_at_every_byte() {
     let parts = [
@@ -85,7 +85,7 @@ fn cut_at_every_byte() {
     assert_eq!(end(&pieces), whole);
 }
 
-/// What the OPEN messages agree on.
+/// The settings that follow from both OPEN messages.
 #[test]
 fn agreements() {
     let agreed = |neighbour: Neighbour, parameters: &[&str]| {
@@ -100,7 +100,7 @@ fn agreements() {
     let aware = agreed(neighbour(), &[IPV6, AWARE, "0202 0600"]);
     assert_eq!((aware.families, aware.longest_message), (vec![AfiSafi::IPV6], 65535));
     assert_eq!(aware.graceful.unwrap().time, None);
-    // ADD-PATH: it sends both families (2), we take them if told to.
+    // ADD-PATH: it sends both families (2), and we accept them if configured.
     let sends = "020a 4508 00010102 00020103";
     let taken = Neighbour { add_path: true, ..neighbour() };
     let speaker = agreed(taken.clone(), &[IPV4, IPV6, FOUR, sends]).speaker;
@@ -108,7 +108,7 @@ fn agreements() {
     assert_eq!(agreed(neighbour(), &[IPV4, sends]).speaker.add_path_v4, AddPath::Absent);
     let receives = "0206 4504 00010101";
     assert_eq!(agreed(taken, &[IPV4, receives]).speaker.add_path_v4, AddPath::Absent);
-    // Any AS; that of the capability counts.
+    // Any AS; the AS of the capability counts.
     let any = Neighbour { asn: None, ..neighbour() };
     let message =
         hex("ffffffffffffffffffffffffffffffff 0025 01 04 5ba0 00b4 c0000209 08 0206 4104 fa56ea00");
@@ -163,8 +163,8 @@ fn configurations_that_cannot_be() {
     assert_eq!(texts, wanted.map(|text| format!("neighbour 192.0.2.9: {text}")));
 }
 
-/// A neighbour that does not know graceful restart and connects again: the session that is there stays, and
-/// is asked at once.
+/// A neighbour that does not know graceful restart and connects again: the existing session stays, and a KEEPALIVE is
+/// sent on it at once.
 #[test]
 fn a_second_connection_is_refused() {
     let mut bench = Bench::established(neighbour(), &[IPV4, FOUR]);
@@ -172,7 +172,7 @@ fn a_second_connection_is_refused() {
     assert_eq!(split(&refusal.farewell), ["03 0607"]);
     assert_eq!(refusal.why, "neighbour 192.0.2.9: it has an established session already");
     assert_eq!(bench.sent(), [KEEPALIVE]);
-    // The reset that this causes.
+    // The reset that the KEEPALIVE causes.
     bench.session.disconnected(bench.now);
     assert!(bench.session.admit(bench.now, &mut bench.out).is_ok());
 }
@@ -196,7 +196,7 @@ fn a_second_connection_replaces_the_first() {
     assert_eq!(bench.prefixes(), ["10.0.0.0/8"]);
 }
 
-/// What we say as we go; the routes serve on.
+/// Our last message when we close; the routes stay in use.
 #[test]
 fn farewells() {
     let mut bench = Bench::established(neighbour(), &[IPV4, FOUR]);
@@ -209,7 +209,7 @@ fn farewells() {
     assert_eq!((bench.state(), bench.prefixes().len()), (SourceState::Lost, 1));
     bench.session.shutdown(bench.now, &why, &mut bench.out);
     bench.session.close(&mut bench.out);
-    assert!(bench.out.is_empty(), "nobody is there");
+    assert!(bench.out.is_empty(), "there is no connection");
     bench.session.end(&mut bench.rib).unwrap();
     assert_eq!((bench.state(), bench.prefixes().len()), (SourceState::Idle, 0));
 }

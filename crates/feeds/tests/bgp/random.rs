@@ -1,4 +1,4 @@
-//! Bytes of chance: nothing panics, and each connection ends with a NOTIFICATION or waits for more.
+//! Random bytes: nothing panics, and each connection ends with a NOTIFICATION or waits for more.
 
 use fibula_feeds::Protocol;
 use fibula_feeds::bgp::Neighbour;
@@ -58,7 +58,7 @@ fn anything_ends_or_waits() {
         let sent = bench.sent();
         let last = sent.last().unwrap();
         match end {
-            // Its own NOTIFICATION is not answered.
+            // A NOTIFICATION of the neighbour is not answered.
             Some(why) if why.contains("it ended the session") => assert_ne!(&last[..2], "03"),
             Some(why) => {
                 assert_eq!(&last[..2], "03", "{why}");

@@ -11,7 +11,7 @@ fn refresh(bench: &mut Bench) -> bool {
 }
 
 #[test]
-fn is_asked_for_where_it_is_known() {
+fn is_requested_where_it_is_supported() {
     assert!(!refresh(&mut Bench::new(neighbour())));
     let mut bench = Bench::established(neighbour(), &[IPV4, IPV6, FOUR]);
     assert!(!refresh(&mut bench) && bench.out.is_empty());
@@ -22,7 +22,8 @@ fn is_asked_for_where_it_is_known() {
     }
 }
 
-/// What the neighbour does not say between the marks is gone, and serves until then.
+/// Routes that the neighbour does not announce between the marks are removed at the end mark, and stay in use until
+/// then.
 #[test]
 fn marks_sweep() {
     let mut bench = Bench::established(neighbour(), &[IPV4, IPV6, FOUR, AWARE, REFRESH, ENHANCED]);
@@ -62,13 +63,13 @@ fn a_refresh_that_does_not_end() {
     assert_eq!((bench.state(), bench.prefixes().len()), (SourceState::Up, 1));
 }
 
-/// The neighbour asks us: we have no routes, and say where they begin and end.
+/// The neighbour requests our routes: we have none, and send the begin and end marks.
 #[test]
 fn answers() {
     let mut bench = Bench::established(neighbour(), &[IPV4, FOUR, ENHANCED]);
     bench.send(&message("05 00010001")).unwrap();
     assert_eq!(bench.sent(), ["05 00010101", "05 00010201"]);
-    // Of another family, with an unknown subtype, with filters that nobody announced.
+    // Requests of another family, with an unknown subtype, with filters that were not negotiated.
     bench.send(&message("05 00020001")).unwrap();
     bench.send(&message("05 0001ff01")).unwrap();
     assert!(bench.out.is_empty());
@@ -89,7 +90,7 @@ fn wrong_lengths() {
     assert_eq!(bench.sent(), [format!("03 0701{quoted}")]);
 }
 
-/// A neighbour that asks and never reads does not fill our memory.
+/// A neighbour that sends requests and never reads does not fill our memory.
 #[test]
 fn answers_are_bounded() {
     let mut bench = Bench::established(neighbour(), &[IPV4, FOUR, ENHANCED]);

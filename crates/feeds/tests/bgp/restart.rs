@@ -21,7 +21,7 @@ fn graceful() {
     bench.establish(&with);
     assert_eq!((bench.state(), bench.prefixes().len()), (SourceState::Resync, 4));
     bench.send(&update(PATH, "08 0a")).unwrap();
-    // Longer than any silence: it has said nothing of its end.
+    // Longer than any silence: the neighbour has not sent its End-of-RIB.
     bench.tick(50).unwrap();
     bench.send(&message(END_V4)).unwrap();
     assert_eq!(bench.prefixes().len(), 4, "all families of a peer end together");
@@ -30,12 +30,12 @@ fn graceful() {
     assert_eq!(bench.prefixes(), ["10.0.0.0/8", "2002::/16"]);
     assert_eq!(bench.state(), SourceState::Up);
     assert_eq!(bench.events().last().unwrap(), "peer 0 has sent its whole table again");
-    // End marks that come later say nothing new.
+    // Later end marks change nothing.
     bench.send(&message(END_V6)).unwrap();
     assert_eq!(bench.prefixes().len(), 2);
 }
 
-/// It does not come back in time; a connection that is there but has no session does not help.
+/// The neighbour does not come back in time; an open connection without a session does not count.
 #[test]
 fn too_late() {
     let mut bench = Bench::established(neighbour(), &[IPV4, FOUR, RESTART]);
@@ -75,7 +75,7 @@ fn plain() {
     }
 }
 
-/// A family that the neighbour no longer has is gone when the others have been said.
+/// The routes of a family that the neighbour no longer has are removed when the other families are complete.
 #[test]
 fn fewer_families() {
     let mut bench = Bench::established(neighbour(), &[IPV4, IPV6, FOUR, RESTART]);
@@ -88,7 +88,7 @@ fn fewer_families() {
     assert_eq!(bench.prefixes(), ["10.0.0.0/8"]);
 }
 
-/// At the same address another AS answers: it is another peer, and replaces the first one.
+/// Another AS at the same address is another peer, and replaces the first one.
 #[test]
 fn another_as() {
     let any = fibula_feeds::bgp::Neighbour { asn: None, ..neighbour() };
@@ -105,8 +105,8 @@ fn another_as() {
     assert_eq!(paths.len(), 1);
 }
 
-/// The process starts again from a checkpoint: the routes serve until the neighbour is back, or for the
-/// hold time.
+/// The process starts again from a checkpoint: the routes stay in use until the neighbour is back, or for the hold
+/// time.
 #[test]
 fn from_a_checkpoint() {
     let mut bench = Bench::established(neighbour(), &[IPV4, FOUR, AWARE]);

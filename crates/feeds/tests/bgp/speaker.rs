@@ -1,4 +1,4 @@
-//! A speaker in a script: its messages are written down in hex, and so is what is expected of the session.
+//! A speaker in a script: its messages and the expected output of the session are written in hex.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use fibula_feeds::bgp::{BgpSession, Neighbour};
 use fibula_feeds::{FeedError, Protocol, SourceState};
 use fibula_rib::Rib;
 
-/// Bytes of hex digits; white space between them means nothing.
+/// Bytes of hex digits; white space between them is ignored.
 pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
     assert_eq!(digits.len() % 2, 0, "{text}");
@@ -99,13 +99,13 @@ impl Bench {
     pub fn new(neighbour: Neighbour) -> Self {
         neighbour.check().unwrap();
         let events = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&events);
+        let log = Arc::clone(&events);
         let session = BgpSession::new(neighbour)
-            .with_events(move |event| heard.lock().unwrap().push(event.to_string()));
+            .with_events(move |event| log.lock().unwrap().push(event.to_string()));
         Self { session, rib: Rib::default(), out: Vec::new(), now: s(1000), events }
     }
 
-    /// With an established session, of whose beginning nothing is left in the output.
+    /// With an established session, whose first messages were removed from the output.
     pub fn established(neighbour: Neighbour, parameters: &[&str]) -> Self {
         let mut bench = Self::new(neighbour);
         bench.establish(parameters);
@@ -139,7 +139,7 @@ impl Bench {
         result.map_err(|error| error.to_string())
     }
 
-    /// What was sent since the last call.
+    /// The output since the last call.
     pub fn sent(&mut self) -> Vec<String> {
         split(&std::mem::take(&mut self.out))
     }

@@ -1,4 +1,4 @@
-//! The clock: who has to be heard, and when.
+//! Timers: the times at which messages are sent and expected.
 
 use fibula_feeds::bgp::Neighbour;
 use fibula_feeds::{Protocol, SourceState};
@@ -21,7 +21,7 @@ fn a_neighbour_has_four_minutes_for_its_open() {
     assert_eq!(bench.session.deadline(), None);
 }
 
-/// When each of so many KEEPALIVEs came after the one before, in milliseconds.
+/// The intervals of this number of KEEPALIVEs, in milliseconds.
 fn keepalives(neighbour: Neighbour, theirs: &str, count: usize) -> Vec<u64> {
     let mut bench = Bench::new(neighbour);
     bench.connect();
@@ -44,7 +44,7 @@ fn keepalives(neighbour: Neighbour, theirs: &str, count: usize) -> Vec<u64> {
     gaps
 }
 
-/// With jitter (RFC 4271, 10): sessions that began together do not speak together.
+/// With jitter (RFC 4271, 10): sessions that began together do not send together.
 #[test]
 fn keepalives_about_every_third_of_the_lower_hold_time() {
     for (ours, theirs, third) in
@@ -65,7 +65,7 @@ fn keepalives_about_every_third_of_the_lower_hold_time() {
     }
 }
 
-/// Silence is a lost connection, not an end: the routes serve on. Any message ends the silence.
+/// Silence is a lost connection, not an end: the routes stay in use. Any message restarts the hold timer.
 #[test]
 fn the_hold_timer() {
     let mut bench = Bench::established(neighbour(), &[IPV4, FOUR, REFRESH]);
@@ -100,10 +100,10 @@ fn no_hold_time_means_no_timers() {
     assert!(bench.out.is_empty() && bench.state() == SourceState::Up);
 }
 
-/// A neighbour without End-of-RIB has said everything when it sends no UPDATE for a while; one with it when
-/// it says so, or after a long time.
+/// The table of a neighbour without End-of-RIB is complete when it sends no UPDATE for a while; with End-of-RIB at the
+/// mark, or after a long time.
 #[test]
-fn when_everything_was_said() {
+fn when_the_table_is_complete() {
     let mut bench = Bench::established(neighbour(), &[IPV4, FOUR]);
     for _ in 0..3 {
         bench.tick(4).unwrap();

@@ -1,4 +1,4 @@
-//! UPDATE messages that are malformed (RFC 7606), and those of other forms.
+//! Malformed UPDATE messages (RFC 7606), and other forms of them.
 
 use fibula_feeds::bgp::Neighbour;
 use fibula_feeds::{Protocol, SourceState};
@@ -33,7 +33,7 @@ fn treated_as_withdrawn() {
     assert!(events[1].ends_with("ORIGIN needs 1 bytes, 0 are left; its routes are withdrawn"));
 }
 
-/// Malformed, and nobody knows what routes it has: the session ends.
+/// Malformed, and its routes cannot be read: the session ends.
 #[test]
 fn session_resets() {
     let reach = |value: &str| format!("{PATH} 80 0e {:02x} {value}", hex(value).len());
@@ -86,7 +86,7 @@ fn session_resets() {
     }
 }
 
-/// Routes of families that the session is not about, and of those that we do not take, are ignored.
+/// Routes of families that were not negotiated or are not supported are ignored.
 #[test]
 fn other_families() {
     let one = Neighbour { families: vec![AfiSafi::IPV6], ..neighbour() };
@@ -101,14 +101,14 @@ fn other_families() {
     }
     assert!(bench.prefixes().is_empty());
     assert_eq!(bench.session.figures().ignored, 3);
-    // Their end marks mean nothing, either.
+    // Their end marks are ignored, too.
     bench.send(&message(END_V4)).unwrap();
     assert_eq!(bench.state(), SourceState::Resync);
     bench.send(&message(END_V6)).unwrap();
     assert_eq!(bench.state(), SourceState::Up);
 }
 
-/// LOCAL_PREF of another AS means nothing; that of our own does.
+/// LOCAL_PREF of another AS is ignored; that of our own AS is used.
 #[test]
 fn local_preference() {
     for (local_asn, wanted) in [(65000, None), (64500, Some(200))] {

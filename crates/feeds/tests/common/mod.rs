@@ -100,7 +100,7 @@ impl Decoder for Lines {
     }
 }
 
-/// All paths: the AS of the peer and the prefix, with the one integer that they carry.
+/// All paths: the AS of the peer and the prefix, with the integer of the path.
 pub type Paths = BTreeMap<(u32, AnyPrefix), u64>;
 
 pub fn value(set: &AttributeSet) -> u64 {
@@ -110,7 +110,7 @@ pub fn value(set: &AttributeSet) -> u64 {
     }
 }
 
-/// What the table holds in the global VRF.
+/// The contents of the table's global VRF.
 pub fn paths(rib: &Rib) -> Paths {
     let mut all = Paths::new();
     for prefix in fibula_feeds::prefixes(rib, 0) {

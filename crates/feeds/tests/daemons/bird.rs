@@ -68,7 +68,7 @@ impl<'a> Bird<'a> {
         self.try_ask(line).unwrap_or_else(|| panic!("birdc {line}"))
     }
 
-    /// What BIRD says that it announces, with what it adds as it sends: its AS and its address.
+    /// The routes that BIRD reports as announced, with its AS and its address, which it adds when it sends.
     fn announced(&self) -> Routes {
         let mut routes = Routes::new();
         let mut prefix: Option<AnyPrefix> = None;
@@ -98,9 +98,9 @@ impl<'a> Bird<'a> {
         routes
     }
 
-    /// Waits until what BIRD says of the session has this.
+    /// Waits until BIRD's report about the session contains this.
     fn until(&self, collector: &mut Collector, part: &str) {
-        collector.until(&format!("BIRD says \"{part}\""), |_| {
+        collector.until(&format!("BIRD prints \"{part}\""), |_| {
             self.ask("show protocols all collector").contains(part)
         });
     }
@@ -124,7 +124,7 @@ pub fn routes_refresh_and_farewells(world: &World) {
     let mut collector = Collector::new(neighbour(65002));
     let bird = started(world, &mut collector, &[]);
 
-    // A route that BIRD has never said: a refresh sweeps it.
+    // A route that BIRD never announced: a refresh sweeps it.
     let attributes = BgpAttributes::default();
     let change = Change::Announce(Attributes::Bgp(&attributes));
     for prefix in ["192.0.2.0/24", "2001:db8:ffff::/48"] {
@@ -159,7 +159,7 @@ pub fn routes_refresh_and_farewells(world: &World) {
     collector.assert_routes(&bird.announced());
 }
 
-/// BIRD is killed and comes back with fewer routes, gracefully: they serve until it has said everything.
+/// BIRD is killed and comes back with fewer routes, gracefully: they stay in use until BIRD has sent everything.
 pub fn graceful_restart(world: &World) {
     let session = "graceful restart on; graceful restart time 4;";
     Bird::configure(world, (0, 6000), session);
@@ -176,7 +176,7 @@ pub fn graceful_restart(world: &World) {
     collector.assert_routes(&bird.announced());
     assert!(!collector.has("10.0.0.0/22"));
 
-    // Its machine starts again: we see nothing of that, and the new connection replaces the old one.
+    // Its machine restarts, which we cannot see, and the new connection replaces the old one.
     world.reboot(bird.process);
     assert_eq!(collector.session.state(), SourceState::Up);
     collector.log.lock().unwrap().clear();
@@ -187,7 +187,7 @@ pub fn graceful_restart(world: &World) {
     collector.until_up();
     collector.assert_routes(&bird.announced());
 
-    // It does not come back.
+    // BIRD does not come back.
     bird.process.kill();
     let lost = collector.now();
     collector.until_logged("did not come back");
@@ -214,7 +214,7 @@ pub fn plain_restart(world: &World) {
     eprintln!("           {after:.1} s after it was killed");
 }
 
-/// What BIRD understands of our NOTIFICATIONs.
+/// BIRD's reading of our NOTIFICATIONs.
 pub fn refusals(world: &World) {
     Bird::configure(world, (0, 6000), "");
     let mut collector = Collector::new(neighbour(64999));
@@ -236,7 +236,7 @@ pub fn refusals(world: &World) {
     collector.until_logged("it has more than 2000 IPv4 routes");
 }
 
-/// TCP MD5: no key and a wrong one connect nobody, the right one does.
+/// TCP MD5: a connection needs the right key; without a key or with a wrong one it fails.
 pub fn md5(world: &World) {
     Bird::configure(world, (0, 6000), "password \"right\";");
     let mut collector = Collector::new(neighbour(65002));

@@ -1,4 +1,4 @@
-//! A session at a socket that blocks nobody: what owns sockets, in its simplest form.
+//! A session with a non-blocking socket: the simplest owner of sockets.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -23,9 +23,9 @@ pub struct Collector {
     stream: Option<TcpStream>,
     out: Vec<u8>,
     began: Instant,
-    /// When something came last.
+    /// The time of the last data.
     last: Duration,
-    /// Why connections ended or were refused, and what the session said.
+    /// The reasons why connections ended or were refused, and the events of the session.
     pub log: Arc<Mutex<Vec<String>>>,
 }
 
@@ -51,7 +51,7 @@ impl Collector {
         self.began.elapsed()
     }
 
-    /// Runs until this is so, for a minute at most.
+    /// Runs until this holds, for a minute at most.
     pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
         let began = Instant::now();
         while !is_so(self) {
@@ -66,7 +66,7 @@ impl Collector {
     }
 
     pub fn until_up(&mut self) {
-        self.until("the neighbour has said everything", |c| c.session.state() == SourceState::Up);
+        self.until("the whole table of the neighbour", |c| c.session.state() == SourceState::Up);
     }
 
     /// Runs until the log has a line with this; the lines are taken out.
@@ -88,7 +88,7 @@ impl Collector {
         assert!(self.session.refresh(now, &mut self.rib, &mut self.out).unwrap());
     }
 
-    /// Says goodbye and closes the connection; the routes stay.
+    /// Sends the last message and closes the connection; the routes stay.
     pub fn close(&mut self) {
         self.session.close(&mut self.out);
         self.write();
@@ -151,7 +151,7 @@ impl Collector {
     }
 
     fn write(&mut self) {
-        // Some hundred bytes: they fit in the socket's buffer.
+        // The output is some hundred bytes, which fit in the socket's buffer.
         if let Some(stream) = &mut self.stream {
             let _ = stream.write_all(&self.out);
         }
@@ -167,7 +167,7 @@ impl Collector {
         self.rib.len::<u32>(0) + self.rib.len::<u128>(0)
     }
 
-    /// Whether nothing came for a second.
+    /// Whether nothing arrived for a second.
     pub fn is_quiet(&self) -> bool {
         self.now() > self.last + Duration::from_secs(1)
     }

@@ -90,7 +90,7 @@ impl<'a> Frr<'a> {
         self.try_ask(line).unwrap_or_else(|| panic!("vtysh {line}"))
     }
 
-    /// What FRR says that it has sent.
+    /// The routes that FRR reports as sent.
     fn announced(&self) -> Routes {
         let mut routes = Routes::new();
         for (family, own) in [("ipv4", DAEMON), ("ipv6", DAEMON_V6)] {
@@ -116,7 +116,7 @@ pub fn routes_refresh_and_restart(world: &World) {
     assert_eq!(collector.routes_count(), 6000);
     collector.assert_routes(&frr.announced());
 
-    // A route that FRR has never said: a refresh sweeps it.
+    // A route that FRR never announced: a refresh sweeps it.
     let attributes = BgpAttributes::default();
     let change = Change::Announce(Attributes::Bgp(&attributes));
     let update = Update::new("192.0.2.0/24".parse().unwrap(), change);
@@ -135,7 +135,7 @@ pub fn routes_refresh_and_restart(world: &World) {
     collector.until("nothing comes any more", |c| c.is_quiet());
     collector.assert_routes(&frr.announced());
 
-    // It is killed, and comes back with other routes.
+    // FRR is killed, and comes back with other routes.
     let Frr { process, _zebra: zebra, .. } = frr;
     process.kill();
     zebra.kill();

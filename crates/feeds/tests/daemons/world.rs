@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the collector is, and the daemons.
+/// The addresses of the collector and of the daemons.
 pub const COLLECTOR: &str = "10.77.0.1";
 pub const DAEMON: &str = "10.77.0.2";
 pub const COLLECTOR_V6: &str = "2001:db8:77::1";
@@ -21,7 +21,7 @@ pub struct World {
 }
 
 impl World {
-    /// Runs the test of this name a second time, inside a namespace, and there the scenario. Says why not if
+    /// Runs the test of this name a second time, inside a namespace, and there the scenario. Prints the reason if
     /// something is missing: root, or one of these programs.
     pub fn run(test: &str, programs: &[&str], scenario: impl FnOnce(&Self)) {
         if let Ok(id) = std::env::var(INSIDE) {
@@ -66,8 +66,8 @@ impl World {
         command
     }
 
-    /// The daemons' machine loses its power: the cable is dead, then processes and connections are gone
-    /// without a word, and a fresh machine takes its place.
+    /// The daemons' machine loses its power: the cable fails, then processes and connections disappear without a
+    /// message, and a fresh machine takes its place.
     pub fn reboot(&self, process: Process) {
         self.cable.ip(&format!("-n {} link del veth0", self.cable.daemon));
         process.kill();
@@ -90,7 +90,7 @@ pub fn output(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// A process that does not outlive its value.
+/// A process that is killed when its value is dropped.
 pub struct Process(Child);
 
 impl Process {
@@ -98,7 +98,7 @@ impl Process {
         Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
     }
 
-    /// Ends it so that it has no last word.
+    /// Kills the process, so that it sends no last message.
     pub fn kill(mut self) {
         self.end();
     }
@@ -152,7 +152,7 @@ struct Removal<'a>(&'a Cable);
 impl Drop for Removal<'_> {
     fn drop(&mut self) {
         for name in [&self.0.collector, &self.0.daemon] {
-            // Daemons that went to the background, all started by the test.
+            // Daemons in the background, all started by the test.
             let pids = Command::new("ip").args(["netns", "pids", name]).output();
             for pid in pids.iter().flat_map(|out| out.stdout.split(|&b| b == b'\n')) {
                 if let Ok(pid) = std::str::from_utf8(pid).unwrap_or_default().parse::<u32>() {

@@ -1,4 +1,4 @@
-//! In a network namespace of its own: a real socket, real routes. It needs root; without, the test says so.
+//! In a network namespace of its own: a real socket, real routes. It needs root; without root, the test prints this.
 
 use std::env;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use fibula_feeds::net::FeedSource;
 use super::shown::{differences, fed, ip, kernel};
 use crate::net::{LIMIT, Net, ms};
 
-/// Runs an ignored test of this binary in a network namespace that nothing else is in.
+/// Runs an ignored test of this binary in an empty network namespace.
 fn inside(test: &str) {
     let mut unshare = Command::new("unshare");
     unshare.args(["--net", "--"]).arg(env::current_exe().unwrap());
@@ -23,13 +23,13 @@ fn inside(test: &str) {
         println!("not tested: there is no unshare");
         return;
     };
-    let (said, errors) =
+    let (output, errors) =
         (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    if errors.contains("Operation not permitted") && !said.contains("running 1 test") {
+    if errors.contains("Operation not permitted") && !output.contains("running 1 test") {
         println!("not tested: this user may not make a network namespace");
         return;
     }
-    assert!(run.status.success() && said.contains("running 1 test"), "{said}\n{errors}");
+    assert!(run.status.success() && output.contains("running 1 test"), "{output}\n{errors}");
 }
 
 /// Two links, 10.9.0.1/24 and 10.9.1.1/24, fd09::1/64 and fd09:1::1/64.
@@ -133,7 +133,7 @@ fn in_it_every_route_is_the_kernels() {
         "-6 route del 2001:db8:2::/48",
         "-6 route add 2001:db8:3::/48 nexthop via fd09::2 nexthop via fd09:1::3",
         "-6 route replace 2001:db8:3::/48 via fd09::7",
-        // What the kernel does without a word.
+        // Changes of the kernel without notifications.
         "link set dB down",
         "link set dB up",
         "addr del 10.9.1.1/24 dev dB",
@@ -177,7 +177,7 @@ fn in_it_lost_notifications_are_made_good() {
         })
     };
     for commands in [routes("add", 2), routes("replace", 3), routes("del", 3)] {
-        // The loop cannot take anything while the table is locked, so the socket overflows.
+        // The loop cannot process anything while the table is locked, so the socket overflows.
         let before = remark(&net, "overruns");
         let locked = net.table.0.lock().unwrap();
         batch(&commands);
@@ -185,7 +185,7 @@ fn in_it_lost_notifications_are_made_good() {
         equal(&net, "an overrun");
         assert!(remark(&net, "overruns") > before);
     }
-    // With room, and nobody holding it up, nothing is lost.
+    // With a large buffer and an unlocked table, nothing is lost.
     let net = Net::start(vec![source(&KernelOptions { settle: ms(50), ..Default::default() })]);
     equal(&net, "another start");
     let dumps = remark(&net, "dumps");

@@ -1,4 +1,4 @@
-//! The protocol without a kernel: what it asks, and when it asks again.
+//! The protocol without a kernel: its requests, and when it repeats them.
 
 use std::time::Duration;
 
@@ -44,15 +44,15 @@ const INTERRUPTED: u16 = 0x10;
 struct Played {
     kernel: KernelProtocol,
     rib: Rib,
-    /// What was asked and not answered yet: type, family, sequence number.
-    asked: Vec<(u16, u8, u32)>,
+    /// The requests without an answer so far: type, family, sequence number.
+    requests: Vec<(u16, u8, u32)>,
 }
 
 impl Played {
     fn new() -> Self {
         let options = KernelOptions { every: None, settle: s(1), ..Default::default() };
         let kernel = KernelProtocol::new(options, Overruns::default());
-        Self { kernel, rib: Rib::default(), asked: Vec::new() }
+        Self { kernel, rib: Rib::default(), requests: Vec::new() }
     }
 
     fn note(&mut self, out: &[u8]) {
@@ -61,7 +61,7 @@ impl Played {
             assert_eq!(number(0) as usize, out.len(), "one request at a time");
             let kind = u16::from_ne_bytes([out[4], out[5]]);
             assert_eq!(u16::from_ne_bytes([out[6], out[7]]), 0x301);
-            self.asked.push((kind, out[16], number(8)));
+            self.requests.push((kind, out[16], number(8)));
         }
     }
 
@@ -71,7 +71,7 @@ impl Played {
         self.note(&out);
     }
 
-    fn says(&mut self, now: u64, bytes: &[u8]) -> Result<(), FeedError> {
+    fn bytes_arrive(&mut self, now: u64, bytes: &[u8]) -> Result<(), FeedError> {
         let mut out = Vec::new();
         let done = self.kernel.bytes(s(now), bytes, &mut self.rib, &mut out);
         self.note(&out);
@@ -85,27 +85,27 @@ impl Played {
         done
     }
 
-    /// Ends the part that was asked for.
+    /// Ends the requested part of the dump.
     fn done(&mut self, now: u64, flags: u16) {
-        let (.., sequence) = self.asked.pop().expect("something was asked");
-        self.says(now, &message(3, flags, sequence, &[0; 4])).unwrap();
+        let (.., sequence) = self.requests.pop().expect("there is a request");
+        self.bytes_arrive(now, &message(3, flags, sequence, &[0; 4])).unwrap();
     }
 
     /// Answers a whole dump with these routes.
     fn dump(&mut self, now: u64, routes: &[u8]) {
-        let kinds = |asked: &[(u16, u8, u32)]| {
-            asked.iter().map(|&(kind, family, _)| (kind, family)).collect::<Vec<_>>()
+        let kinds = |requests: &[(u16, u8, u32)]| {
+            requests.iter().map(|&(kind, family, _)| (kind, family)).collect::<Vec<_>>()
         };
-        assert_eq!(kinds(&self.asked), [(106, 0)]);
+        assert_eq!(kinds(&self.requests), [(106, 0)]);
         self.done(now, 0);
-        assert_eq!(kinds(&self.asked), [(26, 2)]);
+        assert_eq!(kinds(&self.requests), [(26, 2)]);
         for &n in routes {
-            self.says(now, &route(n)).unwrap();
+            self.bytes_arrive(now, &route(n)).unwrap();
         }
         self.done(now, 0);
-        assert_eq!(kinds(&self.asked), [(26, 10)]);
+        assert_eq!(kinds(&self.requests), [(26, 10)]);
         self.done(now, 0);
-        assert_eq!(self.asked, []);
+        assert_eq!(self.requests, []);
     }
 
     fn len(&self) -> usize {
@@ -114,7 +114,7 @@ impl Played {
 }
 
 #[test]
-fn everything_is_asked_in_parts_and_swept_at_the_end() {
+fn everything_is_requested_in_parts_and_swept_at_the_end() {
     let mut played = Played::new();
     assert_eq!((played.kernel.state(), played.kernel.deadline()), (SourceState::Idle, None));
     played.connect(0);
@@ -124,7 +124,7 @@ fn everything_is_asked_in_parts_and_swept_at_the_end() {
         (played.kernel.state(), played.len(), played.kernel.deadline()),
         (SourceState::Up, 3, None)
     );
-    // The socket is lost, its routes serve; the next one does not have them all.
+    // The socket is lost, and its routes stay in use; the next dump lacks some of them.
     played.kernel.disconnected(s(2));
     assert_eq!((played.kernel.state(), played.len()), (SourceState::Lost, 3));
     played.connect(3);
@@ -146,9 +146,9 @@ fn an_interrupted_dump_sweeps_nothing_and_is_repeated() {
     played.dump(1, &[1, 2]);
     assert!(played.kernel.refresh(s(2), &mut played.rib, &mut Vec::new()).unwrap());
     // The request is the fourth of all.
-    played.asked.push((106, 0, 4));
+    played.requests.push((106, 0, 4));
     played.done(2, 0);
-    played.says(2, &route(1)).unwrap();
+    played.bytes_arrive(2, &route(1)).unwrap();
     played.done(2, INTERRUPTED);
     played.done(2, 0);
     assert_eq!((played.kernel.state(), played.len()), (SourceState::Resync, 2));
@@ -165,12 +165,12 @@ fn a_link_that_changes_is_a_reason_to_ask_again() {
     played.connect(0);
     played.dump(1, &[1]);
     for (at, flags, asks) in [(10, UP, true), (20, UP | 0x1000, false), (30, 0x1003, true)] {
-        played.says(at, &link(flags)).unwrap();
+        played.bytes_arrive(at, &link(flags)).unwrap();
         assert_eq!(played.kernel.deadline(), asks.then(|| s(at + 1)), "{flags:x}");
         if asks {
             assert_eq!(played.kernel.state(), SourceState::Resync);
-            // Further changes do not put it off, and while the kernel answers it is not asked.
-            played.says(at, &message(21, 0, 0, &[])).unwrap();
+            // Further changes do not delay the dump, and there is no new request while the kernel answers one.
+            played.bytes_arrive(at, &message(21, 0, 0, &[])).unwrap();
             played.tick(at + 1).unwrap();
             played.dump(at + 2, &[1]);
             assert_eq!(played.kernel.state(), SourceState::Up);
@@ -180,14 +180,14 @@ fn a_link_that_changes_is_a_reason_to_ask_again() {
 }
 
 #[test]
-fn a_kernel_without_next_hop_objects_is_asked_for_routes_all_the_same() {
+fn routes_are_requested_from_a_kernel_without_next_hop_objects() {
     let refusal = |sequence| message(2, 0, sequence, &(-95i32).to_ne_bytes());
     let mut played = Played::new();
     played.connect(0);
-    let (.., sequence) = played.asked.pop().unwrap();
-    played.says(1, &refusal(sequence)).unwrap();
-    assert_eq!(played.asked, [(26, 2, 2)]);
-    let error = played.says(1, &refusal(2)).unwrap_err();
+    let (.., sequence) = played.requests.pop().unwrap();
+    played.bytes_arrive(1, &refusal(sequence)).unwrap();
+    assert_eq!(played.requests, [(26, 2, 2)]);
+    let error = played.bytes_arrive(1, &refusal(2)).unwrap_err();
     assert_eq!(error.to_string(), "the kernel does not dump its routes: error 95");
 }
 
@@ -196,11 +196,11 @@ fn a_kernel_that_does_not_answer_is_given_up() {
     let mut played = Played::new();
     played.connect(0);
     assert_eq!(played.kernel.deadline(), Some(s(30)));
-    played.says(10, &route(1)).unwrap();
+    played.bytes_arrive(10, &route(1)).unwrap();
     played.tick(39).unwrap();
     assert_eq!(played.tick(40).unwrap_err().to_string(), "the kernel does not answer");
     let mut half = Played::new();
     half.connect(0);
-    let error = half.says(1, &route(1)[..30]).unwrap_err();
+    let error = half.bytes_arrive(1, &route(1)[..30]).unwrap_err();
     assert_eq!(error.to_string(), "a datagram of the kernel ends within a message");
 }

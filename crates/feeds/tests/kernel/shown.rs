@@ -1,4 +1,4 @@
-//! Two ways to see a kernel's tables: what `ip` prints, and what a RIB was fed. Both as text.
+//! Two forms of a kernel's tables as text: the output of `ip`, and the contents of a RIB.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Next hops, by table, prefix and metric.
 pub type Shown = BTreeMap<(u32, String, u32), Vec<String>>;
 
-/// Runs `ip`, and gives what it prints.
+/// Runs `ip`, and returns its output.
 #[track_caller]
 pub fn ip(arguments: &str) -> String {
     let run = Command::new("ip").args(arguments.split_whitespace()).output().expect("iproute2");
@@ -28,8 +28,7 @@ fn number(value: &Value) -> u32 {
     value.as_u64().map_or(0, |number| number.try_into().unwrap())
 }
 
-/// What the kernel has: every route of every table, of those types that are kept. Of routes with the same
-/// metric the first counts.
+/// The kernel's routes: every route of every table, of the kept types. Of routes with the same metric the first counts.
 pub fn kernel() -> Shown {
     let links = json("-j link show");
     let interfaces: BTreeMap<String, u32> = links
@@ -87,7 +86,7 @@ fn written(hop: &Value, interfaces: &BTreeMap<String, u32>) -> Option<String> {
     Some(format!("{gateway} {interface} {weight}"))
 }
 
-/// What the table was fed: every path, those that are not the best too.
+/// The table's routes: every path, not only the best ones.
 pub fn fed(rib: &Rib) -> Shown {
     let mut shown = Shown::new();
     for vrf in rib.vrfs() {
@@ -122,7 +121,7 @@ fn family<A: Addr>(rib: &Rib, vrf: u32, table: u32, shown: &mut Shown) {
     }
 }
 
-/// What one has and the other has not, or otherwise.
+/// The differences between the two.
 pub fn differences(kernel: &Shown, fed: &Shown) -> Vec<String> {
     let keys = kernel.keys().chain(fed.keys().filter(|key| !kernel.contains_key(key)));
     keys.filter(|key| kernel.get(key) != fed.get(key))

@@ -31,7 +31,7 @@ pub fn folder(path: &Path, settle: Duration, after: Option<&str>) -> FeedSource 
     )
 }
 
-/// The file appears whole.
+/// Makes a complete file appear.
 fn put(folder: &Path, name: &str, text: &str) {
     let unfinished = folder.join(".unfinished");
     match name.ends_with(".gz") {
@@ -62,7 +62,7 @@ fn is_up(net: &Net) -> bool {
 fn files_are_taken_in_order_as_they_appear() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    // A dump in the middle of an archive: what is before it is old.
+    // A dump in the middle of an archive: earlier files are old.
     put(path, "updates.20221122.1555.gz", "peer 0 1\n+ 0 9.0.0.0/8 9\n");
     put(path, "bview.20221122.1600.gz", "peer 0 1\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n");
     put(path, "updates.20221122.1600.gz", "peer 5 1\n- 5 11.0.0.0/8\n+ 5 12.0.0.0/8 1\n");
@@ -73,7 +73,7 @@ fn files_are_taken_in_order_as_they_appear() {
 
     put(path, "updates.20221122.1610.gz", "peer 0 1\n- 0 13.0.0.0/8\n");
     net.wait("the next", |net| taken(net).len() == 4);
-    // Later dumps say nothing new, and what is late would be out of order.
+    // Later dumps repeat the updates, and a late file would be out of order.
     put(path, "bview.20221122.2400.gz", "peer 0 1\n+ 0 99.0.0.0/8 1\n");
     put(path, "updates.20221122.1607.gz", "peer 0 1\n+ 0 99.0.0.0/8 1\n");
     net.wait("the late one", |net| {
@@ -109,7 +109,7 @@ fn files_that_grow_are_waited_for() {
     let mut growing = File::create(path.join("updates.20221122.1600")).unwrap();
     growing.write_all(b"peer 0 1\n+ 0 10.0.0.0/8 1\n").unwrap();
     growing.sync_all().unwrap();
-    // The next file is complete, but it is not its turn.
+    // The next file is complete, but an earlier one is not.
     put(path, "updates.20221122.1605", "peer 0 1\n+ 0 10.0.0.0/8 2\n");
     growing.write_all(b"+ 0 11.0.0.0/8 1\n").unwrap();
     assert!(taken(&net).is_empty());
@@ -120,7 +120,7 @@ fn files_that_grow_are_waited_for() {
     assert_eq!(net.paths(), expected);
     drop(net);
 
-    // Without a word from the system (it was not there), what has not changed for a while is complete.
+    // Without a notification (the watch did not exist), a file that has not changed for a while is complete.
     let half =
         OpenOptions::new().append(true).create(true).open(path.join("updates.3000")).unwrap();
     let net = Net::start(vec![folder(path, ms(50), Some("updates.20221122.1605"))]);
@@ -129,12 +129,12 @@ fn files_that_grow_are_waited_for() {
 }
 
 #[test]
-fn bad_files_are_reported_and_the_folder_goes_on() {
+fn bad_files_are_reported_and_the_folder_continues() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let net = Net::start(vec![folder(path, Duration::ZERO, None)]);
     net.wait("the empty folder", is_up);
-    // A damaged archive: what comes out of it before is taken.
+    // A damaged archive: its readable part is used.
     let text: String =
         (0..50_000).map(|i| format!("+ 0 10.{}.{}.0/24 1\n", i / 250, i % 250)).collect();
     let mut archive = GzEncoder::new(Vec::new(), Compression::fast());
@@ -165,7 +165,7 @@ fn bad_files_are_reported_and_the_folder_goes_on() {
     ] {
         assert!(net.has_report(report), "{report}: {:#?}", net.reports());
     }
-    // The folder goes and comes.
+    // The folder is removed and created again.
     fs::rename(path, path.with_extension("away")).unwrap();
     net.wait("its absence", |net| net.has_report("it is gone; the next attempt is made in 10s"));
     net.wait("the state", |net| net.state("mrt") == Some(SourceState::Lost));

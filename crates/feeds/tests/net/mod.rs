@@ -1,5 +1,5 @@
-//! The loop, over loopback, pipes and folders. Whatever is waited for comes within moments; the limits are
-//! generous, and no time is measured.
+//! The loop, over loopback, pipes and folders. Every awaited event happens within moments; the limits are generous, and
+//! no time is measured.
 
 mod folder;
 mod neighbours;
@@ -21,14 +21,14 @@ use fibula_rib::{FeedEvent, Listener, PathCounts, Peer, Rib, TableError};
 
 use crate::common::{Lines, Paths, paths};
 
-/// Longer than anything takes, on a machine that has other things to do.
+/// Longer than any step takes on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
 pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A table that the test looks into while the loop feeds it.
+/// A table that the test reads while the loop feeds it.
 #[derive(Clone, Default)]
 pub struct Table(pub Arc<Mutex<Rib>>);
 
@@ -50,7 +50,7 @@ impl Listener for Table {
     }
 }
 
-/// A hub that runs.
+/// A running hub.
 pub struct Net {
     pub handle: HubHandle,
     pub board: Arc<Board>,
@@ -64,12 +64,12 @@ impl Net {
         Self::with(Rib::default(), sources)
     }
 
-    /// With what a checkpoint has.
+    /// With the table of a checkpoint.
     pub fn with(rib: Rib, sources: Vec<FeedSource>) -> Self {
         let (board, reports) = (Arc::new(Board::default()), Arc::new(Mutex::new(Vec::new())));
-        let hear = Arc::clone(&reports);
+        let reports_in_hub = Arc::clone(&reports);
         let mut hub = Hub::new(Arc::clone(&board), move |report| {
-            hear.lock().unwrap().push(report.to_string());
+            reports_in_hub.lock().unwrap().push(report.to_string());
         })
         .unwrap();
         for source in sources {
@@ -83,7 +83,7 @@ impl Net {
         Self { handle, board, table, reports, thread: Some(thread) }
     }
 
-    /// Waits until it is so.
+    /// Waits until this holds.
     pub fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let began = Instant::now();
         while !is_so(self) {
@@ -118,19 +118,19 @@ impl Net {
         self.status(name).map(|status| status.state)
     }
 
-    /// Where the source listens.
+    /// The address on which the source listens.
     pub fn address(&self, name: &str) -> SocketAddr {
         self.status(name).unwrap().endpoint.parse().unwrap()
     }
 
-    /// Waits until the board, which is written behind the table, shows so many connections.
+    /// Waits until the board, which is written after the table, shows this number of connections.
     pub fn wait_connections(&self, name: &str, expected: u64) {
         self.wait("the connections", |net| {
             net.status(name).is_some_and(|status| status.figures.connections == expected)
         });
     }
 
-    /// What has been announced by a session.
+    /// Number of routes announced by a session.
     pub fn announced(&self, name: &str) -> u64 {
         self.status(name).map_or(0, |status| status.figures.announced)
     }
@@ -150,7 +150,7 @@ impl Drop for Net {
     }
 }
 
-/// Sessions that have said everything when they are quiet for a moment.
+/// Options of sessions that are complete after a moment of silence.
 pub fn options() -> SessionOptions {
     SessionOptions { quiet: ms(30), hold: Duration::from_secs(60), ..Default::default() }
 }
@@ -176,7 +176,7 @@ pub fn within(text: &str) -> AnyPrefix {
     text.parse().unwrap_or_else(|_| AnyPrefix::host(text.parse().unwrap()))
 }
 
-/// Listens on a free port for those within this prefix.
+/// Listens on a free port for addresses within this prefix.
 pub fn listen(name: &str, from: &str, options: SessionOptions) -> FeedSource {
     let speakers = vec![(within(from), speaker(options))];
     let address = "127.0.0.1:0".parse().unwrap();
@@ -195,7 +195,7 @@ pub fn connect(from: &str, to: SocketAddr) -> TcpStream {
     stream
 }
 
-pub fn say(stream: &mut TcpStream, text: &str) {
+pub fn send(stream: &mut TcpStream, text: &str) {
     stream.write_all(text.as_bytes()).unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! BGP neighbours at a hub: which of two connections is the session.
+//! BGP neighbours at a hub: which of two connections becomes the session.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ fn collector(limit: Option<u32>) -> Net {
         let remote = who.remote.unwrap();
         let ours = [10, 0, 0, 1].into();
         let neighbour = Neighbour::new(remote, 65000, ours);
-        // No hold time: nothing is said because time has passed.
+        // No hold time: nothing is sent because of time.
         let neighbour = Neighbour { most_routes: limit, hold_time: 0, ..neighbour };
         Box::new(BgpSession::new(neighbour).with_events(who.events)) as _
     });
@@ -29,7 +29,7 @@ fn collector(limit: Option<u32>) -> Net {
 }
 
 /// The next message, as `TYPE BODY` in hex.
-fn hear(stream: &mut TcpStream) -> String {
+fn receive(stream: &mut TcpStream) -> String {
     let mut bytes = vec![0; 19];
     stream.read_exact(&mut bytes).unwrap();
     let len = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
@@ -44,8 +44,8 @@ fn established(net: &Net, parameters: &[&str]) -> TcpStream {
     let mut stream = connect("127.0.0.1", net.address("bgp"));
     let messages = [open(parameters), message(KEEPALIVE), update(PATH, "08 0a")].concat();
     stream.write_all(&messages).unwrap();
-    assert!(hear(&mut stream).starts_with("01 "));
-    assert_eq!(hear(&mut stream), KEEPALIVE);
+    assert!(receive(&mut stream).starts_with("01 "));
+    assert_eq!(receive(&mut stream), KEEPALIVE);
     net.wait("the route", |net| net.announced("bgp 127.0.0.1") > before);
     stream
 }
@@ -58,18 +58,18 @@ fn is_connected(net: &Net) -> bool {
     matches!(net.state("bgp 127.0.0.1"), Some(SourceState::Resync | SourceState::Up))
 }
 
-/// RFC 4271, 6.8: without graceful restart an established session is not given up for a connection that anybody at
-/// that address can open.
+/// RFC 4271, 6.8: without graceful restart an established session is not given up for a new connection, which any
+/// program at that address can open.
 #[test]
 fn an_established_session_stays() {
     let net = collector(None);
     let mut first = established(&net, &[IPV4, FOUR]);
     let mut second = connect("127.0.0.1", net.address("bgp"));
     second.write_all(&open(&[IPV4, FOUR])).unwrap();
-    assert_eq!(hear(&mut second), "03 0607", "Cease/Connection Collision Resolution");
+    assert_eq!(receive(&mut second), "03 0607", "Cease/Connection Collision Resolution");
     assert_eq!(second.read(&mut [0]).unwrap_or(0), 0, "it is closed");
-    // The first one is asked whether it is alive, and goes on.
-    assert_eq!(hear(&mut first), KEEPALIVE);
+    // A KEEPALIVE on the first connection tests whether it is alive, and it continues.
+    assert_eq!(receive(&mut first), KEEPALIVE);
     first.write_all(&update(PATH, "08 0b")).unwrap();
     net.wait("its next route", |net| net.announced("bgp 127.0.0.1") == 2);
     assert!(is_connected(&net));
@@ -80,7 +80,7 @@ fn an_established_session_stays() {
     assert_eq!(net.status("bgp").unwrap().figures.connections, 1);
 }
 
-/// A first one that is dead resets the KEEPALIVE, and the neighbour's next attempt is taken.
+/// A dead first connection is reset by the KEEPALIVE, and the neighbour's next attempt is accepted.
 #[test]
 fn a_dead_session_makes_room() {
     let net = collector(None);
@@ -97,8 +97,8 @@ fn otherwise_the_newest_connection_is_the_session() {
     let net = collector(None);
     let mut unfinished = connect("127.0.0.1", net.address("bgp"));
     unfinished.write_all(&open(&[IPV4, FOUR, RESTART])).unwrap();
-    assert!(hear(&mut unfinished).starts_with("01 "));
-    assert_eq!(hear(&mut unfinished), KEEPALIVE);
+    assert!(receive(&mut unfinished).starts_with("01 "));
+    assert_eq!(receive(&mut unfinished), KEEPALIVE);
     let mut first = established(&net, &[IPV4, FOUR, RESTART]);
     assert_eq!(unfinished.read(&mut [0]).unwrap_or(0), 0, "it is closed");
     let mut second = established(&net, &[IPV4, FOUR, RESTART]);
@@ -110,16 +110,16 @@ fn otherwise_the_newest_connection_is_the_session() {
     assert!(net.has_report("the other end opened a new connection"));
 }
 
-/// After too many routes the neighbour is refused for a while, without a connection that begins and ends.
+/// After too many routes the neighbour is refused for a while, without reports of connections that begin and end.
 #[test]
 fn a_neighbour_over_its_limit_is_refused() {
     let net = collector(Some(1));
     let mut first = established(&net, &[IPV4, FOUR]);
     first.write_all(&update(PATH, "08 0b")).unwrap();
-    assert_eq!(hear(&mut first), "03 060100010100000001");
+    assert_eq!(receive(&mut first), "03 060100010100000001");
     net.wait("the end", |net| !is_connected(net));
     let mut second = connect("127.0.0.1", net.address("bgp"));
-    assert_eq!(hear(&mut second), "03 0605", "Cease/Connection Rejected");
+    assert_eq!(receive(&mut second), "03 0605", "Cease/Connection Rejected");
     net.wait("the report", |net| {
         net.has_report("refused 127.0.0.1: neighbour 127.0.0.1: it exceeded")
     });

@@ -1,4 +1,4 @@
-//! Sources that come, go and change while others go on.
+//! Sources that are added, removed and changed while others continue.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpListener};
 use fibula_feeds::SessionOptions;
 use fibula_feeds::net::{Endpoint, FeedSource, FeedSourceError, HubEnded, Listen};
 
-use super::{Net, connect, listen, ms, options, say, source, speaker, table, within};
+use super::{Net, connect, listen, ms, options, send, source, speaker, table, within};
 
-/// Listens on this address for these, each with a hold time that tells their settings apart.
+/// Listens on this address for these prefixes, each with a hold time that distinguishes its settings.
 fn door(name: &str, address: SocketAddr, from: &[(&str, u64)]) -> FeedSource {
     let speakers = from.iter().map(|&(from, hold)| {
         (within(from), speaker(SessionOptions { hold: ms(hold), ..options() }))
@@ -28,15 +28,15 @@ fn sessions_that_did_not_change_are_not_touched() {
     let net = Net::start(vec![door("one", address, &before), door("two", other, &before)]);
     let mut daemons = [1, 2, 3].map(|host| {
         let mut daemon = connect(&format!("127.0.0.{host}"), address);
-        say(&mut daemon, &format!("peer 0 {host}\n+ 0 10.0.0.0/8 1\n"));
+        send(&mut daemon, &format!("peer 0 {host}\n+ 0 10.0.0.0/8 1\n"));
         daemon
     });
     let mut of_two = connect("127.0.0.1", other);
-    say(&mut of_two, "peer 0 4\n+ 0 10.0.0.0/8 1\n");
+    send(&mut of_two, "peer 0 4\n+ 0 10.0.0.0/8 1\n");
     net.wait("all", |net| net.paths().len() == 4);
 
-    // The first stays as it is; the second has other settings; the third may not connect any more; the source
-    // `two` is gone, and its port is that of another one.
+    // The first session keeps its settings; the second has other settings; the third may not connect any more; the
+    // source `two` is gone, and its port is that of another one.
     let after = [("127.0.0.1", 90_000), ("127.0.0.2", 80_000)];
     let sources = vec![door("one", address, &after), door("three", other, &[("127.0.0.0/8", 1)])];
     assert!(net.handle.reload(sources).unwrap().is_empty());
@@ -46,7 +46,7 @@ fn sessions_that_did_not_change_are_not_touched() {
         assert!(matches!(gone.read(&mut [0]), Ok(0) | Err(_)));
     }
     assert!(matches!(of_two.read(&mut [0]), Ok(0) | Err(_)));
-    say(&mut daemons[0], "+ 0 11.0.0.0/8 1\n");
+    send(&mut daemons[0], "+ 0 11.0.0.0/8 1\n");
     net.wait("the first", |net| net.paths() == table(&["10.0.0.0/8", "11.0.0.0/8"], 1));
     let first = net.status("one 127.0.0.1").unwrap();
     assert_eq!((first.figures.connections, first.trouble), (1, None));
@@ -56,18 +56,18 @@ fn sessions_that_did_not_change_are_not_touched() {
     let mut third = connect("127.0.0.3", address);
     assert!(matches!(third.read(&mut [0]), Ok(0) | Err(_)));
     let mut of_three = connect("127.0.0.3", other);
-    say(&mut of_three, "peer 0 5\n+ 0 10.0.0.0/8 1\n");
+    send(&mut of_three, "peer 0 5\n+ 0 10.0.0.0/8 1\n");
     net.wait("the new source", |net| net.announced("three 127.0.0.3") == 1);
 }
 
-/// What cannot be run is told, and everything goes on as before.
+/// The sources that cannot be run are reported, and everything continues as before.
 #[test]
 fn a_reload_that_fails_changes_nothing() {
     let (address, other, anybody) = (free_port(), free_port(), [("127.0.0.0/8", 90_000)]);
     let before = || vec![door("one", address, &anybody), door("two", other, &anybody)];
     let net = Net::start(before());
     let mut daemon = connect("127.0.0.1", address);
-    say(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 1\n");
+    send(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 1\n");
     net.wait("a route", |net| net.paths().len() == 1);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap();
@@ -80,7 +80,7 @@ fn a_reload_that_fails_changes_nothing() {
             "there are two sources called three; rename one",
         ),
         (vec![door("one", taken, &anybody)], "one: cannot listen on "),
-        // What could be opened is closed again, and what was in its way is open again.
+        // The sockets that were opened are closed again, and the ones closed for them are open again.
         (
             vec![
                 door("one", address, &[]),
@@ -102,11 +102,11 @@ fn a_reload_that_fails_changes_nothing() {
     }
     assert!(!net.has_report("three: listens on"));
     assert!(net.handle.reload(before()).unwrap().is_empty());
-    say(&mut daemon, "+ 0 11.0.0.0/8 1\n");
+    send(&mut daemon, "+ 0 11.0.0.0/8 1\n");
     net.wait("the connection", |net| net.paths() == table(&["10.0.0.0/8", "11.0.0.0/8"], 1));
 }
 
-/// New sources have the addresses of those that go, or addresses that include them.
+/// New sources have the addresses of removed ones, or addresses that include them.
 #[test]
 fn addresses_go_from_source_to_source() {
     let (first, second, anybody) = (free_port(), free_port(), [("127.0.0.0/8", 90_000)]);
@@ -114,7 +114,7 @@ fn addresses_go_from_source_to_source() {
     let reload = |sources| assert!(net.handle.reload(sources).unwrap().is_empty());
     let heard_by = |name: &str, address: SocketAddr| {
         let mut daemon = connect("127.0.0.3", address);
-        say(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 1\n");
+        send(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 1\n");
         net.wait(name, |net| net.announced(&format!("{name} 127.0.0.3")) == 1);
     };
     reload(vec![door("two", first, &anybody), door("one", second, &anybody)]);
@@ -136,7 +136,7 @@ fn sources_are_added_and_removed() {
     let taken = net.handle.add(door("other", address, &[])).unwrap().unwrap_err().to_string();
     assert!(taken.starts_with(&format!("other: cannot listen on {address}: ")), "{taken}");
     let mut daemon = connect("127.0.0.1", address);
-    say(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 1\n");
+    send(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 1\n");
     net.wait("a route", |net| net.paths().len() == 1);
     assert_eq!(net.handle.remove("other"), Ok(false));
     assert_eq!(net.handle.remove("lines"), Ok(true));
@@ -163,7 +163,7 @@ fn connects(from: &str, to: SocketAddr) -> bool {
     connect(&socket, &to).is_ok()
 }
 
-/// Keys come, change and go with the configuration.
+/// Keys are added, changed and removed with the configuration.
 #[cfg(target_os = "linux")]
 #[test]
 fn tcp_md5_keys_are_those_of_the_configuration() {
@@ -187,7 +187,7 @@ fn tcp_md5_keys_are_those_of_the_configuration() {
     // The first is signed with another key, the second no more.
     assert!(net.handle.reload(of(&both, &[("127.0.0.1", "second")])).unwrap().is_empty());
     assert_eq!(both.map(|from| connects(from, address)), [false, true]);
-    // A neighbour that is gone: it is refused at once, and not left without an answer.
+    // A removed neighbour is refused at once, instead of getting no answer.
     assert!(net.handle.reload(of(&both[1..], &[])).unwrap().is_empty());
     assert_eq!(both.map(|from| connects(from, address)), [true, true]);
     assert!(net.handle.reload(of(&both, &[("127.0.0.2", "key")])).unwrap().is_empty());

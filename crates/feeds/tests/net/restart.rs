@@ -12,10 +12,10 @@ use fibula_fib::FibOptions;
 use fibula_ingest::Decoder;
 use fibula_rib::{Live, LiveOptions, Peer, Preference, Restored, Rib};
 
-use super::{LIMIT, connect, listen, ms, options, say, source, table};
+use super::{LIMIT, connect, listen, ms, options, send, source, table};
 use crate::common::{Lines, Paths, paths};
 
-/// A process that serves a table: with what its checkpoint has, until the test says that it is killed.
+/// A process with a table from its checkpoint, until the test kills it.
 struct Process<'a> {
     live: &'a Live,
     board: &'a Board,
@@ -36,8 +36,7 @@ impl Process<'_> {
     }
 }
 
-/// Runs a process with a checkpoint every few milliseconds. It ends as if killed: what it wrote last stays
-/// as it was while the test ran.
+/// Runs a process with a checkpoint every few milliseconds. It ends as if killed: the last checkpoint stays unchanged.
 fn process(checkpoint: &Path, sources: Vec<FeedSource>, test: impl FnOnce(&Process<'_>)) {
     let restored = match checkpoint.exists() {
         true => Rib::open(checkpoint, Preference::default()).unwrap(),
@@ -47,9 +46,9 @@ fn process(checkpoint: &Path, sources: Vec<FeedSource>, test: impl FnOnce(&Proce
     let options = LiveOptions::default();
     let live = Live::start(restored.rib, &[0], FibOptions::default(), options, |_| {}).unwrap();
     let (board, reports) = (Arc::new(Board::default()), Arc::new(Mutex::new(Vec::new())));
-    let hear = Arc::clone(&reports);
+    let reports_in_hub = Arc::clone(&reports);
     let mut hub = Hub::new(Arc::clone(&board), move |report| {
-        hear.lock().unwrap().push(report.to_string());
+        reports_in_hub.lock().unwrap().push(report.to_string());
     })
     .unwrap();
     let positions = Positions::read(&restored.position);
@@ -72,7 +71,7 @@ fn process(checkpoint: &Path, sources: Vec<FeedSource>, test: impl FnOnce(&Proce
     });
 }
 
-/// What a checkpoint has, and the last file that it has.
+/// The table of a checkpoint, and the last file that it includes.
 fn held(checkpoint: &Path) -> (Paths, Option<String>) {
     let Ok(restored) = Rib::open(checkpoint, Preference::default()) else {
         return Default::default();
@@ -111,21 +110,21 @@ fn sources_go_on_from_a_checkpoint() {
     process(&checkpoint, sources(60_000), |process| {
         let address = process.board.all()[0].endpoint.parse().unwrap();
         let mut daemons = ["127.0.0.2", "127.0.0.3"].map(|from| connect(from, address));
-        say(&mut daemons[0], "peer 0 1 view\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n");
-        say(&mut daemons[1], "peer 0 2\n+ 0 10.0.0.0/8 2\n");
+        send(&mut daemons[0], "peer 0 1 view\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n");
+        send(&mut daemons[1], "peer 0 2\n+ 0 10.0.0.0/8 2\n");
         // An idle loop writes the last changes.
         let expected = (expected.clone(), Some("updates.1000".to_owned()));
         process.wait("the checkpoint", |_| held(&checkpoint) == expected);
         fs::copy(&checkpoint, &old).unwrap();
-        // Killed here, without what comes now.
-        say(&mut daemons[0], "+ 0 12.0.0.0/8 1\n");
+        // The kill happens here, so later changes are not stored.
+        send(&mut daemons[0], "+ 0 12.0.0.0/8 1\n");
         process.wait("one more", |process| process.paths().len() == 5);
     });
-    // The kill: the checkpoint is that of before.
+    // The kill: the checkpoint is the earlier one.
     fs::remove_file(&checkpoint).unwrap();
     fs::rename(&old, &checkpoint).unwrap();
 
-    // The file changes, to show that it is not taken again; another one comes.
+    // The file changes, to show that it is not read again; another one appears.
     fs::write(files.join("updates.1000"), "peer 0 9\n+ 0 99.0.0.0/8 9\n").unwrap();
     fs::write(files.join("updates.2000"), "peer 0 9\n+ 0 11.0.0.0/8 9\n").unwrap();
     process(&checkpoint, sources(60_000), |process| {
@@ -134,16 +133,16 @@ fn sources_go_on_from_a_checkpoint() {
         let of = |name: &str| process.board.all().into_iter().find(|status| status.name == name);
         assert_eq!(of("lines 127.0.0.2").unwrap().state.name(), "lost");
         let address = process.board.all()[0].endpoint.parse().unwrap();
-        // The first daemon comes back with less; the second stays away.
+        // The first daemon comes back with fewer routes; the second stays away.
         let mut daemon = connect("127.0.0.2", address);
-        say(&mut daemon, "peer 7 1 view\n+ 7 10.0.0.0/8 1\n");
+        send(&mut daemon, "peer 7 1 view\n+ 7 10.0.0.0/8 1\n");
         expected.remove(&(1, "11.0.0.0/8".parse().unwrap()));
         process.wait("the sweep", |process| process.paths() == expected);
         let expected = (expected, Some("updates.2000".to_owned()));
         process.wait("the checkpoint", |_| held(&checkpoint) == expected);
     });
 
-    // Another start: nobody comes back, the folder is not configured any more.
+    // Another start: no daemon comes back, and the folder is no longer configured.
     process(&checkpoint, sources(100).into_iter().take(1).collect(), |process| {
         process.wait("the hold time", |process| process.paths().is_empty());
         let reports = process.reports.lock().unwrap().clone();

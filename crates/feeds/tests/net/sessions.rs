@@ -1,4 +1,4 @@
-//! Connections that come: who may, how many, and what they do to each other.
+//! Accepted connections: which are allowed, how many, and their effects on each other.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -11,7 +11,7 @@ use fibula_feeds::net::{Endpoint, Listen, ProtocolFactory};
 use fibula_feeds::{FeedError, Figures, Protocol, SessionOptions, SourceState};
 use fibula_rib::Listener;
 
-use super::{LIMIT, Net, connect, listen, ms, options, say, source, table, within};
+use super::{LIMIT, Net, connect, listen, ms, options, send, source, table, within};
 
 const DUMP: &str = "peer 0 1\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n+ 0 2001:db8::/32 1\n";
 const ALL: [&str; 3] = ["10.0.0.0/8", "11.0.0.0/8", "2001:db8::/32"];
@@ -22,12 +22,12 @@ fn a_daemon_that_reconnects_is_swept() {
     let address = net.address("lines");
     let session = "lines 127.0.0.1";
     let mut daemon = connect("127.0.0.1", address);
-    say(&mut daemon, DUMP);
+    send(&mut daemon, DUMP);
     net.wait("the first dump", |net| net.state(session) == Some(SourceState::Up));
     assert_eq!(net.paths(), table(&ALL, 1));
 
-    // Cut in the middle of a line, which is not believed.
-    say(&mut daemon, "+ 0 12.0.0.0/8 1\n+ 0 13.0.0.0/");
+    // Cut in the middle of a line, which is ignored.
+    send(&mut daemon, "+ 0 12.0.0.0/8 1\n+ 0 13.0.0.0/");
     net.wait("an update", |net| net.paths().len() == 4);
     drop(daemon);
     net.wait("the loss", |net| net.state(session) == Some(SourceState::Lost));
@@ -36,15 +36,15 @@ fn a_daemon_that_reconnects_is_swept() {
     assert_eq!(trouble, "the other end closed the connection");
 
     let mut daemon = connect("127.0.0.1", address);
-    say(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 2\n");
+    send(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 2\n");
     net.wait("the sweep", |net| net.state(session) == Some(SourceState::Up));
     assert_eq!(net.paths(), table(&ALL[..1], 2));
     let status = net.status(session).unwrap();
     assert_eq!((status.figures.connections, status.trouble), (2, None));
     assert_eq!(net.state("lines"), Some(SourceState::Up));
 
-    // A peer that sends an end mark says so itself.
-    say(&mut daemon, "+ 0 12.0.0.0/8 2\n");
+    // A peer with an end mark is complete at the mark.
+    send(&mut daemon, "+ 0 12.0.0.0/8 2\n");
     daemon.shutdown(Shutdown::Write).unwrap();
     net.wait("the second loss", |net| net.state(session) == Some(SourceState::Lost));
     let lost = format!("{session}: disconnected behind byte {}: ", DUMP.len() + 30);
@@ -53,16 +53,16 @@ fn a_daemon_that_reconnects_is_swept() {
 }
 
 #[test]
-fn routes_of_a_daemon_that_stays_away_are_gone() {
+fn routes_of_a_daemon_that_stays_away_are_removed() {
     let options = SessionOptions { hold: ms(50), ..options() };
     let net = Net::start(vec![listen("lines", "127.0.0.1", options)]);
     let mut daemon = connect("127.0.0.1", net.address("lines"));
-    say(&mut daemon, DUMP);
+    send(&mut daemon, DUMP);
     net.wait("the dump", |net| net.paths().len() == 3);
     drop(daemon);
     net.wait("the end of the hold time", |net| net.paths().is_empty());
     net.wait("the report", |net| net.has_report("the connection did not come back"));
-    // It is named in the configuration, so it is still shown.
+    // The address is named in the configuration, so its session is still shown.
     net.wait("the state", |net| net.state("lines 127.0.0.1") == Some(SourceState::Idle));
 }
 
@@ -72,8 +72,8 @@ fn two_routers_are_two_sessions_and_strangers_are_forgotten() {
     let net = Net::start(vec![listen("lines", "127.0.0.0/8", options)]);
     let address = net.address("lines");
     let mut routers = ["127.0.0.2", "127.0.0.3"].map(|from| connect(from, address));
-    say(&mut routers[0], "peer 0 1\n+ 0 10.0.0.0/8 1\n");
-    say(&mut routers[1], "peer 0 2\n+ 0 10.0.0.0/8 2\n+ 0 11.0.0.0/8 2\n");
+    send(&mut routers[0], "peer 0 1\n+ 0 10.0.0.0/8 1\n");
+    send(&mut routers[1], "peer 0 2\n+ 0 10.0.0.0/8 2\n+ 0 11.0.0.0/8 2\n");
     net.wait("both", |net| net.paths().len() == 3);
     let [first, second] = routers;
     drop(second);
@@ -102,7 +102,7 @@ fn strangers_and_crowds_are_refused() {
     let trouble = "refused 127.0.0.9: it is not among the addresses that may connect";
     net.wait("the trouble", |net| net.status("lines").unwrap().trouble.as_deref() == Some(trouble));
 
-    // Who connects and says nothing leaves nothing behind, and fills no log.
+    // A client that connects and sends nothing leaves no session behind, and does not fill the log.
     let net = Net::start(vec![listen("lines", "127.0.0.0/8", options())]);
     let address = net.address("lines");
     for host in 1..20 {
@@ -117,29 +117,29 @@ fn strangers_and_crowds_are_refused() {
     let mut daemons: Vec<_> =
         (1..5).map(|host| connect(&format!("127.0.0.{host}"), address)).collect();
     for daemon in &mut daemons {
-        say(daemon, DUMP);
+        send(daemon, DUMP);
     }
     net.wait("four", |net| (1..5).all(|host| net.announced(&format!("lines 127.0.0.{host}")) == 3));
     let mut fifth = connect("127.0.0.5", address);
     assert!(matches!(fifth.read(&mut [0]), Ok(0) | Err(_)));
     assert!(net.has_report("refused 127.0.0.5: there are as many sessions as may be"));
     assert_eq!(net.board.all().len(), 5);
-    // One of the four may come back.
+    // One of the four addresses may connect again.
     let mut again = connect("127.0.0.2", address);
-    say(&mut again, DUMP);
+    send(&mut again, DUMP);
     net.wait("the return", |net| net.announced("lines 127.0.0.2") == 6);
 }
 
-/// A daemon whose machine lost power does not say so. Its successor takes its place.
+/// A daemon whose machine lost power does not close its connection. The next connection replaces it.
 #[test]
 fn the_newest_connection_is_the_session() {
     let net = Net::start(vec![listen("lines", "127.0.0.1", options())]);
     let address = net.address("lines");
     let mut dead = connect("127.0.0.1", address);
-    say(&mut dead, "peer 0 1\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n+ 0 12.");
+    send(&mut dead, "peer 0 1\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n+ 0 12.");
     net.wait("the first", |net| net.paths().len() == 2);
     let mut alive = connect("127.0.0.1", address);
-    say(&mut alive, "peer 0 1\n+ 0 10.0.0.0/8 2\n");
+    send(&mut alive, "peer 0 1\n+ 0 10.0.0.0/8 2\n");
     net.wait("the sweep", |net| net.paths() == table(&["10.0.0.0/8"], 2));
     assert!(net.has_report("the other end opened a new connection"));
     assert!(matches!(dead.read(&mut [0]), Ok(0) | Err(_)), "it is closed");
@@ -152,7 +152,7 @@ fn garbage_is_counted_and_hurts_nobody() {
     let net = Net::start(vec![listen("lines", "127.0.0.0/8", limits)]);
     let address = net.address("lines");
     let mut sound = connect("127.0.0.1", address);
-    say(&mut sound, DUMP);
+    send(&mut sound, DUMP);
     // Eight megabytes of damaged lines.
     let mut mad = connect("127.0.0.2", address);
     let line = [&b"\xff\xfe\0what"[..], &[b'x'; 1000], b"\n"].concat();
@@ -162,23 +162,23 @@ fn garbage_is_counted_and_hurts_nobody() {
     net.wait("the damage", |net| damaged(net) == Some(lines));
     let reported = net.reports().iter().filter(|report| report.contains("no such word")).count();
     assert!((5..=20).contains(&reported), "{reported}");
-    // Then bytes without an end: the connection is of no use.
+    // Then bytes without the end of a record: the connection is closed.
     let endless = vec![b'y'; 1 << 16];
     while mad.write_all(&endless).is_ok() {}
     net.wait("the end", |net| net.status("lines 127.0.0.2").is_none());
     net.wait("why", |net| net.has_report(": a record of more than"));
-    // What is no line at all is a misfit at once.
+    // Bytes that are not a line are an error at once.
     let mut other = connect("127.0.0.3", address);
-    say(&mut other, "binary\n");
+    send(&mut other, "binary\n");
     net.wait("the misfit", |net| {
         net.has_report("lines 127.0.0.3: disconnected behind byte 7: not lines")
     });
     assert_eq!(net.paths(), table(&ALL, 1));
-    say(&mut sound, "- 0 10.0.0.0/8\n");
+    send(&mut sound, "- 0 10.0.0.0/8\n");
     net.wait("the sound one", |net| net.paths().len() == 2);
 }
 
-/// A daemon that floods until the test ends, beside one that says a word now and then.
+/// A daemon that floods until the test ends, beside one that sends a line now and then.
 #[test]
 fn a_flood_does_not_starve_a_quiet_daemon_nor_a_stop() {
     let options = SessionOptions { quiet: LIMIT, longest_resync: ms(50), ..options() };
@@ -189,7 +189,7 @@ fn a_flood_does_not_starve_a_quiet_daemon_nor_a_stop() {
         let is_over = Arc::clone(&is_over);
         let mut stream = connect("127.0.0.2", address);
         thread::spawn(move || {
-            say(&mut stream, "peer 0 2\n");
+            send(&mut stream, "peer 0 2\n");
             let lines: String =
                 (0..1000).map(|i| format!("+ 0 10.{}.0.0/16 1\n", i % 200)).collect();
             let mut written = 0_u64;
@@ -200,15 +200,15 @@ fn a_flood_does_not_starve_a_quiet_daemon_nor_a_stop() {
         })
     };
     let mut quiet = connect("127.0.0.1", address);
-    say(&mut quiet, "peer 0 1\n");
+    send(&mut quiet, "peer 0 1\n");
     for value in 1..20 {
         let before = net.announced("lines 127.0.0.2");
         net.wait("the flood", |net| net.announced("lines 127.0.0.2") > before);
-        say(&mut quiet, &format!("+ 0 192.0.2.0/24 {value}\n"));
+        send(&mut quiet, &format!("+ 0 192.0.2.0/24 {value}\n"));
         let key = (1, "192.0.2.0/24".parse().unwrap());
         net.wait("the quiet one", |net| net.paths().get(&key) == Some(&value));
     }
-    // Nor is what is overdue put off.
+    // Overdue work is not delayed either.
     net.wait("its time", |net| net.state("lines 127.0.0.2") == Some(SourceState::Up));
     is_over.store(true, Ordering::SeqCst);
     net.stop(); // in the middle of it
@@ -230,9 +230,9 @@ fn a_daemon_that_connects_without_end_is_reported_now_and_then() {
 fn nothing_happens_without_a_cause() {
     let net = Net::start(vec![listen("lines", "127.0.0.1", options())]);
     let mut daemon = connect("127.0.0.1", net.address("lines"));
-    say(&mut daemon, DUMP);
+    send(&mut daemon, DUMP);
     net.wait("the dump", |net| net.state("lines 127.0.0.1") == Some(SourceState::Up));
-    // The board may be written once more. After that there is not one turn.
+    // The board may be written once more. After that the loop does not wake.
     net.wait("silence", |net| {
         let before = net.handle.turns();
         thread::sleep(ms(300));
@@ -241,12 +241,12 @@ fn nothing_happens_without_a_cause() {
 }
 
 #[test]
-fn a_daemon_is_asked_for_everything_again() {
+fn a_refresh_requests_everything_again() {
     let net = Net::start(vec![listen("lines", "127.0.0.0/8", options())]);
     let address = net.address("lines");
     let mut daemons = ["127.0.0.1", "127.0.0.2"].map(|from| connect(from, address));
     for (asn, daemon) in daemons.iter_mut().enumerate() {
-        say(daemon, &format!("peer 0 {asn}\n+ 0 10.0.0.0/8 1\n"));
+        send(daemon, &format!("peer 0 {asn}\n+ 0 10.0.0.0/8 1\n"));
     }
     net.wait("both", |net| net.paths().len() == 2);
     assert_eq!(net.handle.refresh("lines 127.0.0.2"), Ok(1));
@@ -256,9 +256,9 @@ fn a_daemon_is_asked_for_everything_again() {
     assert_eq!(net.handle.refresh("other"), Ok(0));
 }
 
-/// A protocol that talks: it sends what it is sent to the `talk`, and takes its leave.
+/// A protocol that sends: it passes on received bytes to `talk`, and sends a last message.
 struct Talker {
-    /// Bytes to be sent for each that comes.
+    /// The number of bytes to send for each received byte.
     talk: usize,
     figures: Figures,
     state: SourceState,
@@ -344,14 +344,14 @@ fn talkers(talk: usize) -> Net {
 fn words_are_sent_also_the_last_ones() {
     let net = talkers(1);
     let mut stream = connect("127.0.0.1", net.address("talk"));
-    say(&mut stream, "abc");
-    let mut heard = [0; 9];
-    stream.read_exact(&mut heard).unwrap();
-    assert_eq!(&heard, b"hello\n...");
+    send(&mut stream, "abc");
+    let mut received = [0; 9];
+    stream.read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"hello\n...");
     assert_eq!(net.handle.refresh("talk"), Ok(1));
-    stream.read_exact(&mut heard[..6]).unwrap();
-    assert_eq!(&heard[..6], b"again\n");
-    // Much is on its way to the hub when it stops: that must not cost the other end the last word.
+    stream.read_exact(&mut received[..6]).unwrap();
+    assert_eq!(&received[..6], b"again\n");
+    // Many bytes are in flight to the hub when it stops: the other end must still receive the last message.
     net.stop();
     let mut rest = String::new();
     stream.read_to_string(&mut rest).unwrap();
@@ -359,17 +359,17 @@ fn words_are_sent_also_the_last_ones() {
 }
 
 #[test]
-fn a_protocol_that_gives_up_says_why() {
+fn a_protocol_that_gives_up_reports_the_reason() {
     let net = talkers(0);
     let mut stream = connect("127.0.0.1", net.address("talk"));
-    say(&mut stream, "abc!");
+    send(&mut stream, "abc!");
     let mut rest = String::new();
     stream.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "hello\nwhat?\n");
     net.wait("the report", |net| net.has_report("disconnected behind byte 4: shouted at"));
 }
 
-/// Ten thousand bytes for each: the other end, which never reads, is given up.
+/// Ten thousand bytes for each received byte: the connection is closed, because the other end never reads.
 #[test]
 fn slow_receivers_are_bounded() {
     let net = talkers(10_000);
@@ -378,7 +378,7 @@ fn slow_receivers_are_bounded() {
         thread::sleep(ms(1));
     }
     net.wait("the end", |net| net.has_report("the other end does not read"));
-    // The loop does its work for others.
+    // The loop still serves other connections.
     let mut other = connect("127.0.0.1", net.address("talk"));
     other.read_exact(&mut [0; 6]).unwrap();
 }

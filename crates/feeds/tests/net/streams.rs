@@ -13,7 +13,7 @@ use std::time::Duration;
 use fibula_feeds::SourceState;
 use fibula_feeds::net::{Endpoint, Got, Retry, StreamDevice};
 
-use super::{Net, options, say, source, speaker, table};
+use super::{Net, options, send, source, speaker, table};
 
 const QUICKLY: Retry =
     Retry { first: Duration::from_millis(1), longest: Duration::from_millis(20) };
@@ -32,11 +32,11 @@ fn a_connection_is_opened_until_somebody_answers() {
     assert!(net.has_report("the next attempt is made in 20ms"));
     let listener = TcpListener::bind(address).unwrap();
     let (mut daemon, _) = listener.accept().unwrap();
-    say(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n");
+    send(&mut daemon, "peer 0 1\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n");
     net.wait("the dump", |net| net.paths().len() == 2);
     drop(daemon);
     let (mut daemon, _) = listener.accept().unwrap();
-    say(&mut daemon, "peer 0 1\n+ 0 11.0.0.0/8 2\n");
+    send(&mut daemon, "peer 0 1\n+ 0 11.0.0.0/8 2\n");
     net.wait("the sweep", |net| net.paths() == table(&["11.0.0.0/8"], 2));
     net.wait_connections("out", 2);
 }
@@ -53,7 +53,7 @@ fn writers_of_a_named_pipe_come_and_go() {
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     let net = Net::start(vec![path(&fifo)]);
     for round in 1..4 {
-        // Opens when the hub reads it, and not before.
+        // The pipe opens for writing only when the hub reads it.
         let mut writer = OpenOptions::new().write(true).open(&fifo).unwrap();
         let routes = format!("peer 0 1\n+ 0 10.{round}.0.0/16 {round}\n+ 0 11.0.0.0/8 {round}\n");
         writer.write_all(routes.as_bytes()).unwrap();
@@ -114,7 +114,7 @@ impl StreamDevice for Fragile {
 }
 
 #[test]
-fn a_device_that_loses_something_says_everything_again() {
+fn a_device_that_loses_something_sends_everything_again() {
     let ends = Arc::new(Mutex::new(Vec::new()));
     let opened = Arc::clone(&ends);
     let open = move || -> io::Result<Box<dyn StreamDevice>> {
@@ -160,7 +160,7 @@ fn a_pipe_that_is_not_there_yet_is_tried_again() {
     net.wait("the route", |net| net.paths() == table(&["10.0.0.0/8"], 1));
 }
 
-/// What [`standard_input_is_read_to_its_end`] runs.
+/// The child process of [`standard_input_is_read_to_its_end`].
 #[test]
 #[ignore = "a test of its own runs it"]
 fn reads_standard_input() {
@@ -169,24 +169,24 @@ fn reads_standard_input() {
     println!("announced {}", net.announced("lines"));
 }
 
-/// From a pipe whose writer takes its time, a file, nothing, a socket.
+/// From a pipe with a slow writer, a file, nothing, a socket.
 #[test]
 fn standard_input_is_read_to_its_end() {
     let lines = "peer 0 1\n+ 0 10.0.0.0/8 1\n+ 0 11.0.0.0/8 1\n";
-    let run = |input: Stdio, announced: u64, say: &dyn Fn(&mut Child)| {
+    let run = |input: Stdio, announced: u64, write: &dyn Fn(&mut Child)| {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "net::streams::reads_standard_input", "--nocapture"])
             .stdin(input)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        say(&mut child);
+        write(&mut child);
         drop(child.stdin.take());
         let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
+        let printed = String::from_utf8_lossy(&output.stdout);
         assert!(
-            output.status.success() && said.contains(&format!("announced {announced}\n")),
-            "{said}"
+            output.status.success() && printed.contains(&format!("announced {announced}\n")),
+            "{printed}"
         );
     };
     let slowly = |to: &mut dyn Write| {

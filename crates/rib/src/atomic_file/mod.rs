@@ -133,7 +133,7 @@ impl AtomicFile {
         }
         file.as_file().sync_all()?;
         listed.end(|| file.persist(&target))?;
-        // The rename is on disk only when the directory is. Some file systems cannot sync those.
+        // The rename is on disk only after the directory is synced, which some file systems do not support.
         if let Ok(directory) = File::open(directory(&target)) {
             let _ = directory.sync_all();
         }
@@ -155,7 +155,7 @@ impl Write for AtomicFile {
 }
 
 /// Creates the file with the permissions that any new file gets, less the process's mask. (`Builder::tempfile_in` makes
-/// it private, and its errors have no number, but a name that nobody gave.)
+/// it private, and its errors contain the random name instead of the system's error number.)
 fn new_file(path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).create_new(true).open(path)
 }

@@ -10,12 +10,12 @@ use super::directory;
 pub(super) enum Target {
     /// An entry of a directory, or where one will be.
     Entry(PathBuf),
-    /// A descriptor that this process has open: what it leads to has a name, perhaps, but whoever opened
-    /// it expects the bytes there, and not another file under that name.
+    /// An open descriptor of this process. Its file may have a name, but the opener expects the bytes in that file and
+    /// not in a new file under the name.
     Open(File),
 }
 
-/// As many links in a row as Linux follows.
+/// Maximum length of a chain of links, as on Linux.
 const LINKS: usize = 40;
 
 /// Follows links. The last of them may point to a file that is not there yet.
@@ -65,8 +65,8 @@ fn descriptor(_: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Gives a file the mode and the owner of the one that it will replace. Who may not give files away keeps
-/// it: this is a courtesy, not a promise.
+/// Gives a file the mode and the owner of the one that it will replace. Without permission to change the owner, the
+/// file keeps the user's own: this is best effort.
 pub(super) fn keep_owner_and_mode(file: &File, old: &Metadata) {
     #[cfg(unix)]
     {
@@ -78,6 +78,6 @@ pub(super) fn keep_owner_and_mode(file: &File, old: &Metadata) {
             let _ = fchown(file, None, Some(old.gid()));
         }
     }
-    // After the owner, whose change takes bits of the mode away.
+    // The mode is set after the owner, because changing the owner clears some of its bits.
     let _ = file.set_permissions(old.permissions());
 }

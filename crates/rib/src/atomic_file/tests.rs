@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_not_committed_leaves_no_trace() {
+fn an_uncommitted_file_leaves_no_trace() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     fs::write(&path, "old").unwrap();
@@ -23,7 +23,7 @@ fn a_directory_is_refused() {
     assert!(!error.to_string().contains("missing"), "{error}");
 }
 
-/// What a process that was killed left behind goes; what another one is writing stays.
+/// The temporary file of a killed process is removed; one that another process is writing stays.
 #[test]
 fn files_left_behind_are_removed_by_the_next_writer() {
     let directory = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ mod unix {
         assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
     }
 
-    /// Only root can give files away: others see that the file is replaced all the same.
+    /// Only root can change the owner; for others the test checks that the file is replaced anyway.
     #[test]
     fn the_owner_is_kept() {
         let directory = tempfile::tempdir().unwrap();
@@ -137,7 +137,7 @@ mod unix {
     }
 }
 
-/// Nobody takes a file that was just made for one that was left behind.
+/// A new temporary file is never mistaken for an abandoned one.
 #[test]
 fn writers_in_one_directory_leave_each_other_alone() {
     let directory = tempfile::tempdir().unwrap();

@@ -39,7 +39,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes a temporary file, which is on the list from its first moment on.
+    /// Makes a temporary file that is on the list as long as it exists.
     pub(super) fn begin(
         make: impl FnOnce() -> io::Result<NamedTempFile>,
     ) -> io::Result<(Self, NamedTempFile)> {
@@ -50,7 +50,7 @@ impl Unfinished {
         Ok((Self { path }, file))
     }
 
-    /// Ends it: `last` renames the file, and nobody removes it meanwhile.
+    /// Ends the entry: `last` renames the file, which cannot be removed meanwhile.
     pub(super) fn end<T, E: Into<io::Error>>(
         self,
         last: impl FnOnce() -> Result<T, E>,
@@ -68,13 +68,13 @@ impl Drop for Unfinished {
     }
 }
 
-/// Locks a new temporary file. Not if somebody took it for one that was left behind, in the moment between
-/// its making and its lock: then it is gone, or about to be.
+/// Locks a new temporary file. Fails if another process mistook it for an abandoned one between its creation and its
+/// lock: the file is then removed, or about to be.
 pub(super) fn claim(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => still_there(file),
         Err(TryLockError::WouldBlock) => Ok(false),
-        // A file system without locks: nobody can lock it, so nobody removes it.
+        // On a file system without locks, no process can lock the file, so none removes it.
         Err(TryLockError::Error(_)) => Ok(true),
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn remove_stale(directory: &Path) {
         let name = entry.file_name();
         let bytes = name.as_encoded_bytes();
         let ours = bytes.starts_with(PREFIX.as_bytes()) && bytes.ends_with(SUFFIX.as_bytes());
-        // A pipe of that name would not open before somebody writes to it.
+        // Opening a pipe of that name would block until it has a writer.
         if ours
             && entry.file_type().is_ok_and(|kind| kind.is_file())
             && let Ok(file) = File::open(entry.path())

@@ -26,7 +26,7 @@ pub enum Audit {
 /// The auditor of one table.
 pub(crate) struct Auditor<A: Addr> {
     mode: Audit,
-    /// Where the sweep over the RIB continues.
+    /// The prefix at which the sweep over the RIB continues.
     next: Prefix<A>,
     random: u64,
 }
@@ -38,12 +38,12 @@ pub(crate) struct Probe<A: Addr> {
     pub(crate) expected: Hop,
 }
 
-/// Changed prefixes of a batch that a sample takes in.
+/// Number of changed prefixes of each batch in a sample.
 const CHANGED: usize = 48;
-/// Routes that a sample takes in: random ones, and the next of the sweep.
+/// Number of routes in a sample: random ones, and the next ones of the sweep.
 const RANDOM: usize = 16;
 const SWEEP: usize = 16;
-/// Routes of the sweep in full mode, a batch.
+/// Number of routes of the sweep for each batch in full mode.
 const SWEEP_FULL: usize = 4096;
 
 impl<A: Addr> Auditor<A> {
@@ -51,8 +51,8 @@ impl<A: Addr> Auditor<A> {
         Self { mode, next: Prefix::ALL, random: 0x9e37_79b9_7f4a_7c15 }
     }
 
-    /// What the RIB answers now, in a batch's cut, to what the engine will be asked; `routes` are those
-    /// that the engine was made from before.
+    /// The probes of a batch with the RIB's answers at the cut; `routes` are the routes from which the engine was made
+    /// before.
     pub(crate) fn probes(
         &mut self,
         rib: &Rib,
@@ -72,7 +72,7 @@ impl<A: Addr> Auditor<A> {
             prefixes.push(routes.as_slice()[self.below(routes.len())].prefix);
         }
         let mut swept = rib.part(vrf, self.next, sweep + 1);
-        // The one too many is where the next sweep begins; at the end, it begins again.
+        // The additional route is where the next sweep begins; after the last route, the sweep starts again.
         self.next = if swept.len() > sweep { swept.pop() } else { None }.unwrap_or(Prefix::ALL);
         prefixes.append(&mut swept);
         let probe = |(prefix, addr)| Probe { prefix, addr, expected: rib.lookup(vrf, addr) };
@@ -95,7 +95,7 @@ fn boundary<A: Addr>(prefix: Prefix<A>) -> impl Iterator<Item = (Prefix<A>, A)> 
     all.into_iter().flatten().map(move |addr| (prefix, addr))
 }
 
-/// The probes that the generation answers otherwise, with its answers.
+/// The probes for which the generation's answer differs, with that answer.
 pub(crate) fn differences<'a, A: Addr>(
     generation: &Generation<A>,
     probes: &'a [Probe<A>],

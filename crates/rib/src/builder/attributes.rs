@@ -22,12 +22,12 @@ const SEGMENT: usize = 4;
 /// The column that names the peer of a BGP route.
 pub(super) const PEER: &str = "peer";
 
-/// A column as it is being united from the sources.
+/// A column of the table, united from the sources.
 pub(super) struct UnitedColumn {
     pub(super) name: String,
     pub(super) kind: ColumnKind,
     pub(super) kept: bool,
-    /// What its texts are in the sources so far: nothing yet, or the same in all of them.
+    /// The type of its texts in the sources so far: `None` before the first, then the type if all agree.
     pub(super) scalar: Option<Option<ScalarType>>,
 }
 
@@ -44,9 +44,9 @@ struct KeptOfBgp {
 pub(super) struct AttributeSets {
     sets: Interner<u8>,
     pub(super) columns: Vec<UnitedColumn>,
-    /// Once the columns of BGP routes are among the columns.
+    /// The kept attributes of BGP routes; `None` until the columns include theirs.
     bgp: Option<KeptOfBgp>,
-    /// The places of the columns of next hops, once they are among the columns.
+    /// The places of the columns of next hops, once the columns include them.
     next_hops: Option<[usize; next_hops::COLUMNS.len()]>,
     wanted: Option<Vec<String>>,
     as_path: bool,
@@ -100,8 +100,7 @@ impl AttributeSets {
         order
     }
 
-    /// Declares what the texts of these columns are, of a source that declared them; `None` where they are
-    /// only text.
+    /// Declares the original types of the texts in these columns of a source; `None` for plain text.
     pub(super) fn types(
         &mut self,
         columns: &[(String, ColumnKind)],
@@ -160,7 +159,7 @@ impl AttributeSets {
         };
         self.next_hops = Some(places);
         if next_hops.hops.len() > 1 {
-            // Lists of several, as text.
+            // Several next hops are lists, stored as text.
             places.iter().for_each(|&place| self.columns[place].kind = ColumnKind::Str);
         }
         self.encoded(segment, &Attributes::NextHops(next_hops))
@@ -184,7 +183,7 @@ impl AttributeSets {
         self.intern(segment, |out| encode_values(order.iter().map(value), out))
     }
 
-    /// The number of a set as it is, whose columns were declared; `None` when numbers have run out.
+    /// The number of an encoded set whose columns were declared; `None` when numbers have run out.
     pub(super) fn encoded(&mut self, segment: u32, attributes: &Attributes<'_>) -> Option<u32> {
         self.intern(segment, |out| encode(attributes, out))
     }
@@ -197,7 +196,7 @@ impl AttributeSets {
         self.sets.intern(&self.scratch)
     }
 
-    /// How many sets there are.
+    /// Number of sets.
     pub(super) fn len(&self) -> usize {
         self.sets.len()
     }
@@ -207,7 +206,7 @@ impl AttributeSets {
         self.sets.get(set).first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// The set of this number.
+    /// The set with this number.
     pub(super) fn get(&self, set: u32) -> Encoded<'_> {
         Encoded(&self.sets.get(set)[SEGMENT..])
     }

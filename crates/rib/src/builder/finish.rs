@@ -27,8 +27,8 @@ pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
     let TableBuilder { options, sources, attributes, tags, v4, v6, peers, left_out, .. } = builder;
     let tagged = tags.as_ref().map(|tags| tags.column().to_owned());
     let prefixes = v4.left_out(&speakers) + v6.left_out(&speakers);
-    let said = |speaker: u32| v4.count(speaker) + v6.count(speaker);
-    let said: Vec<u64> = speakers.iter().map(|&speaker| said(speaker)).collect();
+    let count = |speaker: u32| v4.count(speaker) + v6.count(speaker);
+    let counts: Vec<u64> = speakers.iter().map(|&speaker| count(speaker)).collect();
 
     let names = peers.peers.iter().map(Peer::text).collect();
     let mut rows = Rows::new(&attributes, options.columns.as_deref(), names, sources)?;
@@ -43,13 +43,13 @@ pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
         columns.set_scalar_type(&column.name, scalar);
     }
     let of = peers.peers.len() as u32;
-    let taken = |(&at, said): (&usize, u64)| {
+    let taken = |(&at, count): (&usize, u64)| {
         let Peer { index, address, asn, .. } = peers.peers[at];
-        // For one peer all its routes; for several the ones that each gave to the table.
-        let routes = if chosen.len() == 1 { said } else { routes_of[at] };
+        // For a single peer all its routes; for several peers the routes that are used in the table.
+        let routes = if chosen.len() == 1 { count } else { routes_of[at] };
         SelectedPeer { index, address, asn, routes, of }
     };
-    let peers: Vec<SelectedPeer> = chosen.iter().zip(said).map(taken).collect();
+    let peers: Vec<SelectedPeer> = chosen.iter().zip(counts).map(taken).collect();
     let provenance = Provenance {
         sources: sources.records,
         replaced: sources.replaced,
@@ -65,7 +65,7 @@ pub(super) fn finish(builder: TableBuilder) -> Result<Table, TableError> {
 fn select_peers(builder: &TableBuilder) -> Result<Vec<usize>, TableError> {
     let TableBuilder { peers, v4, v6, .. } = builder;
     let selected = peers.select(|speaker| v4.count(speaker) + v6.count(speaker));
-    match peers.asked() {
+    match peers.requested() {
         Some(asked) if selected.is_empty() => {
             let peers = peers.peers.iter().map(ToString::to_string).collect();
             Err(TableError::NoPeer { asked, peers })
@@ -79,21 +79,21 @@ struct Rows<'a> {
     sets: &'a AttributeSets,
     places: SetColumns,
     columns: ColumnsBuilder,
-    /// The row of each set, and of which speaker; `u32::MAX` while it has none.
+    /// The row of each set and the speaker of that row; `u32::MAX` while the set has no row.
     row_of: Vec<(u32, u32)>,
-    /// The rows of sets that several speakers have.
+    /// The further rows of sets that several speakers have.
     more: HashMap<(u32, u32), u32>,
     /// The names of all peers.
     peers: Vec<String>,
     /// The column with the peer of a BGP route.
     peer: Option<usize>,
-    /// How many routes each peer gave to the table.
+    /// Number of routes of each peer in the table.
     routes_of: Vec<u64>,
     width: usize,
     sources: Sources,
     /// The column that lists the values of all routes, if there is one.
     lists: Option<Lists>,
-    /// It lists those of all peers.
+    /// Whether this column lists the values of all peers.
     all_peers: bool,
     /// The rows of sets with lists, by speaker, set and list.
     listed: HashMap<(u32, u32, u32), u32>,
@@ -150,8 +150,8 @@ impl<'a> Rows<'a> {
         });
     }
 
-    /// The routes of a family, sorted, their sets turned into rows. Takes the store: its memory is
-    /// free for the next step.
+    /// The routes of a family, sorted, their sets turned into rows. Consumes the store, so that its memory is free for
+    /// the next step.
     fn number<A: Addr>(
         &mut self,
         mut store: Store<A>,
@@ -170,12 +170,12 @@ impl<'a> Rows<'a> {
                 self.sources.beside_peers(found.prefix.into(), place, peers_are_later);
             }
             let list = self.listed(&store, peers, &found)?;
-            routes.push((found.prefix, found.said, list));
+            routes.push((found.prefix, found.path, list));
         }
         drop(store);
         routes.sort_unstable_by_key(|&(prefix, ..)| prefix);
-        let route = |(prefix, said, list)| {
-            let row = if self.lists.is_some() { self.row_with(said, list) } else { self.row(said) };
+        let route = |(prefix, path, list)| {
+            let row = if self.lists.is_some() { self.row_with(path, list) } else { self.row(path) };
             Ok(Route { prefix, hop: Hop::new(row?) })
         };
         let routes: Vec<_> = routes.into_iter().map(route).collect::<Result<_, _>>()?;
@@ -197,18 +197,18 @@ impl<'a> Rows<'a> {
             width: self.width,
             is_peer: self.peer == Some(lists.place),
         };
-        let best = [Some(found.said), found.other].into_iter().flatten();
+        let best = [Some(found.path), found.other].into_iter().flatten();
         let paths: Vec<PeerSet> = match self.all_peers {
             true => store.paths(peers, found.number),
-            false => best.filter(|said| said.speaker != LOCAL).collect(),
+            false => best.filter(|path| path.speaker != LOCAL).collect(),
         };
         lists
             .list(&store.local.tagged, found.number, &paths, &describe)
             .ok_or(TableError::Limit { what: "lists of values" })
     }
 
-    fn row(&mut self, said: PeerSet) -> Result<u32, TableError> {
-        let PeerSet { set: number, speaker } = said;
+    fn row(&mut self, path: PeerSet) -> Result<u32, TableError> {
+        let PeerSet { set: number, speaker } = path;
         if let Some(peer) = peer_of(speaker) {
             self.routes_of[peer] += 1;
         }
@@ -221,7 +221,7 @@ impl<'a> Rows<'a> {
             }
             _ => {}
         }
-        let row = self.make_row(said, None)?;
+        let row = self.make_row(path, None)?;
         match &mut self.row_of[number as usize] {
             (known, free) if *free == u32::MAX => (*known, *free) = (speaker, row),
             _ => {
@@ -232,17 +232,17 @@ impl<'a> Rows<'a> {
     }
 
     /// The row of a set with a list of values.
-    fn row_with(&mut self, said: PeerSet, list: u32) -> Result<u32, TableError> {
-        if let Some(peer) = peer_of(said.speaker) {
+    fn row_with(&mut self, path: PeerSet, list: u32) -> Result<u32, TableError> {
+        if let Some(peer) = peer_of(path.speaker) {
             self.routes_of[peer] += 1;
         }
-        let key = (said.speaker, said.set, list);
+        let key = (path.speaker, path.set, list);
         if let Some(&row) = self.listed.get(&key) {
             return Ok(row);
         }
         let listed = self.lists.as_ref().map(|lists| (lists.place, lists.text(list)));
         let listed = listed.as_ref().map(|(place, text)| (*place, text.as_str()));
-        let row = self.make_row(said, listed)?;
+        let row = self.make_row(path, listed)?;
         self.listed.insert(key, row);
         Ok(row)
     }

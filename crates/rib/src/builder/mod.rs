@@ -94,7 +94,7 @@ pub struct TableBuilder {
     attributes: AttributeSets,
     v4: Store<u32>,
     v6: Store<u128>,
-    /// Announcements of peers that were not chosen.
+    /// Number of announcements of peers that were not chosen.
     left_out: u64,
     /// The first limit that was exceeded, to be reported at the end.
     failed: Option<TableError>,
@@ -111,7 +111,7 @@ struct Current {
     /// The current record, and whether it may replace prefixes of earlier ones.
     record: u32,
     takes: bool,
-    /// What the texts of the source's columns are.
+    /// The types of the texts in the source's columns.
     types: Vec<(String, ScalarType)>,
     /// The value for the column of tags if the source lacks it.
     stand_in: Option<String>,
@@ -140,7 +140,7 @@ impl TableBuilder {
     }
 
     /// Begins a source, to which the following updates belong. `columns` are the columns of [`Attributes::Values`],
-    /// `bgp` tells whether it has peers, and `date` is in seconds since 1970.
+    /// `bgp` is whether it has peers, and `date` is in seconds since 1970.
     pub fn begin_source(
         &mut self,
         name: &str,
@@ -282,7 +282,7 @@ impl TableBuilder {
             let Current { record, takes, .. } = self.current;
             let later = self.sources.place(record);
             if let Some(earlier) = local.put(number, later) {
-                self.sources.says_again(prefix, earlier, later, takes);
+                self.sources.note_replacement(prefix, earlier, later, takes);
             }
         }
         if let Some(tags) = &mut self.tags

@@ -13,7 +13,7 @@ pub(super) struct Peer {
     pub(super) asn: u32,
     /// Its index in the first source that has it.
     pub(super) index: u32,
-    /// Whether the choice may fall on it.
+    /// Whether the peer may be chosen.
     pub(super) eligible: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Peers {
     known: HashMap<(Option<IpAddr>, u32, u32), u32>,
     /// The current source's indices; looked up for each update.
     indices: HashMap<u32, u32>,
-    /// How many sources with peers have begun.
+    /// Number of sources with peers so far.
     sources: u32,
 }
 
@@ -90,8 +90,8 @@ impl Peers {
         self.peers[number as usize].eligible.then(|| speaker(number as usize))
     }
 
-    /// The peers whose routes are taken: of those that are eligible the one with the most routes, or all
-    /// that have any; one without if none has.
+    /// The peers whose routes are taken: the eligible peer with the most routes, or all eligible peers with routes; if
+    /// none has routes, a peer without.
     pub(super) fn select(&self, routes: impl Fn(u32) -> u64) -> Vec<usize> {
         let eligible = || self.peers.iter().enumerate().filter(|(_, peer)| peer.eligible);
         let counted = eligible().map(|(i, _)| (i, routes(speaker(i))));
@@ -104,7 +104,7 @@ impl Peers {
     }
 
     /// The requested peers, in words; `None` if none were requested.
-    pub(super) fn asked(&self) -> Option<String> {
+    pub(super) fn requested(&self) -> Option<String> {
         match self.choice {
             PeerChoice::Best | PeerChoice::All | PeerChoice::Most => None,
             PeerChoice::Index(index) => Some(format!("with index {index}")),

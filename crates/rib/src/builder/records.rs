@@ -42,9 +42,9 @@ pub(super) struct Sources {
     /// Whether a source has BGP peers.
     peers: Vec<bool>,
     pub(super) replaced: Vec<Replacement>,
-    /// How many of them are of one source.
+    /// Number of entries of `replaced` within one source.
     repeated: usize,
-    /// The first of the current source.
+    /// The first repetition of the current source.
     pub(super) first_repeated: Option<Replacement>,
 }
 
@@ -64,9 +64,9 @@ impl Sources {
         RecordRef { source: self.records.len() as u32, record }
     }
 
-    /// A record repeats the prefix of another one, and replaces it. `takes`: within a source this
-    /// is as it should be.
-    pub(super) fn says_again(
+    /// Notes that a record replaces another one with the same prefix. With `takes`, a replacement within a source is
+    /// intended.
+    pub(super) fn note_replacement(
         &mut self,
         prefix: AnyPrefix,
         earlier: RecordRef,
@@ -116,7 +116,7 @@ impl Sources {
             return;
         }
         let at = place.source as usize - 1;
-        // The first that comes into question: which of them it was is not kept.
+        // The first possible source: the actual one is not stored.
         let found = match peers_are_later {
             true => (at..self.peers.len()).find(|&source| self.peers[source]),
             false => (0..=at).rev().find(|&source| self.peers[source]),
@@ -124,6 +124,6 @@ impl Sources {
         let Some(found) = found.filter(|&found| found != at) else { return };
         let peers = RecordRef { source: found as u32 + 1, record: 0 };
         let (earlier, later) = if peers_are_later { (place, peers) } else { (peers, place) };
-        self.says_again(prefix, earlier, later, false);
+        self.note_replacement(prefix, earlier, later, false);
     }
 }

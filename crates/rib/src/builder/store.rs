@@ -64,11 +64,11 @@ impl<A: Addr> Store<A> {
                 Ok(Some(number))
             }
             None => {
-                let spoken = self.speakers.get_mut(speaker);
+                let peer_sets = self.speakers.get_mut(speaker);
                 let hash = self.hasher.hash_one(prefix);
                 let known = self.numbers.find(hash, |&n| self.prefixes[n as usize] == prefix);
-                if let (Some(spoken), Some(&number)) = (spoken, known) {
-                    spoken.withdraw(number, path_id);
+                if let (Some(peer_sets), Some(&number)) = (peer_sets, known) {
+                    peer_sets.withdraw(number, path_id);
                 }
                 Ok(known.copied())
             }
@@ -93,35 +93,35 @@ impl<A: Addr> Store<A> {
 
     /// Withdraws all routes of the peer.
     pub(super) fn forget(&mut self, speaker: u32) {
-        if let Some(spoken) = self.speakers.get_mut(speaker as usize) {
-            *spoken = PeerSets::default();
+        if let Some(peer_sets) = self.speakers.get_mut(speaker as usize) {
+            *peer_sets = PeerSets::default();
         }
     }
 
-    /// How many prefixes the speaker has routes for.
+    /// Number of prefixes for which the speaker has routes.
     pub(super) fn count(&self, speaker: u32) -> u64 {
         self.speakers.get(speaker as usize).map_or(0, PeerSets::count)
     }
 
-    /// The prefixes with their routes: the later one of what the best of these peers and what the other
-    /// sources say. Not sorted.
+    /// The prefixes with their routes: the best route of these peers or the route of the other sources, whichever is
+    /// later. Not sorted.
     pub(super) fn routes(
         &self,
         peers: &[u32],
         sets: &AttributeSets,
         preference: &Preference,
     ) -> impl Iterator<Item = Found<A>> {
-        let said_by = |&speaker: &u32| Some((speaker, self.speakers.get(speaker as usize)?));
-        let local = said_by(&LOCAL);
-        let peers: Vec<(u32, &PeerSets)> = peers.iter().filter_map(said_by).collect();
+        let sets_of = |&speaker: &u32| Some((speaker, self.speakers.get(speaker as usize)?));
+        let local = sets_of(&LOCAL);
+        let peers: Vec<(u32, &PeerSets)> = peers.iter().filter_map(sets_of).collect();
         self.prefixes.iter().zip(0..).filter_map(move |(&prefix, number)| {
-            let best = |&(speaker, spoken): &(u32, &PeerSets)| {
-                let set = spoken.best(number, sets, preference)?;
+            let best = |&(speaker, peer_sets): &(u32, &PeerSets)| {
+                let set = peer_sets.best(number, sets, preference)?;
                 Some(PeerSet { speaker, set })
             };
-            let contender = |said: &PeerSet| {
-                let rank = sets.get(said.set).rank();
-                Contender { peer: said.speaker, path_id: 0, rank }
+            let contender = |path: &PeerSet| {
+                let rank = sets.get(path.set).rank();
+                Contender { peer: path.speaker, path_id: 0, rank }
             };
             let better =
                 |a: PeerSet, b: PeerSet| match preference.compare(&contender(&b), &contender(&a)).0
@@ -131,22 +131,22 @@ impl<A: Addr> Store<A> {
                 };
             let local = local.as_ref().and_then(best);
             let peer = peers.iter().filter_map(best).reduce(better);
-            let (said, other) = match (local, peer) {
+            let (path, other) = match (local, peer) {
                 (Some(local), Some(peer)) if sets.segment(local.set) > sets.segment(peer.set) => {
                     (local, Some(peer))
                 }
                 (Some(local), Some(peer)) => (peer, Some(local)),
                 (local, peer) => (peer.or(local)?, None),
             };
-            Some(Found { prefix, number, said, other })
+            Some(Found { prefix, number, path, other })
         })
     }
 
     /// All paths of these peers for a prefix, in order of the peers.
     pub(super) fn paths(&self, peers: &[u32], number: u32) -> Vec<PeerSet> {
-        let said_by = |&speaker: &u32| Some((speaker, self.speakers.get(speaker as usize)?));
-        let paths = peers.iter().filter_map(said_by).flat_map(|(speaker, spoken)| {
-            spoken.all(number).map(move |set| PeerSet { speaker, set })
+        let sets_of = |&speaker: &u32| Some((speaker, self.speakers.get(speaker as usize)?));
+        let paths = peers.iter().filter_map(sets_of).flat_map(|(speaker, peer_sets)| {
+            peer_sets.all(number).map(move |set| PeerSet { speaker, set })
         });
         paths.collect()
     }
@@ -158,10 +158,12 @@ impl<A: Addr> Store<A> {
         let speakers = self.speakers.iter().enumerate();
         let (taken, others): (Vec<_>, Vec<_>) =
             speakers.partition(|(speaker, _)| is_taken(*speaker));
-        let says =
-            |of: &[(usize, &PeerSets)], number| of.iter().any(|(_, spoken)| spoken.has(number));
+        let any_has = |of: &[(usize, &PeerSets)], number| {
+            of.iter().any(|(_, peer_sets)| peer_sets.has(number))
+        };
         let numbers = 0..self.prefixes.len() as u32;
-        numbers.filter(|&number| says(&others, number) && !says(&taken, number)).count() as u64
+        numbers.filter(|&number| any_has(&others, number) && !any_has(&taken, number)).count()
+            as u64
     }
 }
 
@@ -173,13 +175,13 @@ pub(super) struct TooMany;
 pub(super) struct Found<A: Addr> {
     pub(super) prefix: Prefix<A>,
     pub(super) number: u32,
-    /// The chosen set.
-    pub(super) said: PeerSet,
-    /// What it replaced, or came too early: [`LOCAL`]'s route where a peer's counts, or the other way round.
+    /// The chosen route.
+    pub(super) path: PeerSet,
+    /// The route that was not chosen: [`LOCAL`]'s where a peer's is chosen, or the other way round.
     pub(super) other: Option<PeerSet>,
 }
 
-/// The attribute set of a route, and whose it is.
+/// The attribute set of a route, and its speaker.
 #[derive(Clone, Copy)]
 pub(super) struct PeerSet {
     pub(super) speaker: u32,
@@ -191,7 +193,7 @@ pub(super) struct PeerSet {
 struct PeerSets {
     /// Paths with identifier 0, which is all of them without ADD-PATH.
     pages: Vec<Option<Box<[u32; PAGE]>>>,
-    /// How many of them there are.
+    /// Number of these paths.
     plain: u64,
     /// Other paths, by prefix and identifier.
     paths: BTreeMap<(u32, u32), u32>,

@@ -19,8 +19,8 @@ impl TableBuilder {
     /// only the length of the AS path, unless that column was left out. Other routes have the values of their
     /// columns.
     pub fn add_table(&mut self, name: &str, format: &str, table: &Table) {
-        // Peers and others speak in one source: it is later than what was before, and sooner than what
-        // follows, for both.
+        // The table is one source for both its peers and its other routes: later than earlier sources, earlier than
+        // later ones.
         self.current.segment += 1;
         let columns = &table.columns;
         let names = columns.names().enumerate();
@@ -45,7 +45,7 @@ impl TableBuilder {
         self.current.segment += 1;
     }
 
-    /// Takes the routes of a family; `None` when numbers have run out.
+    /// Adds the routes of a family; `None` when numbers have run out.
     fn take<A: Addr>(
         &mut self,
         routes: &Routes<A>,
@@ -72,14 +72,14 @@ impl TableBuilder {
         Some(())
     }
 
-    /// The chosen peers that the table has routes of, by the name that its column has for them.
+    /// The chosen peers with routes in the table, by their names in its column.
     fn peers_of(&mut self, table: &Table) -> Vec<(String, u32)> {
         let provenance = &table.provenance;
         let peers: &[SelectedPeer] = match (&*provenance.peers, &provenance.selected_peer) {
             ([], Some(peer)) => std::slice::from_ref(peer), // an older program wrote it
             (peers, _) => peers,
         };
-        // Lists of what several peers said are no peer's.
+        // A list of several peers' values belongs to no single peer.
         if peers.is_empty() || provenance.tags.is_some() {
             return Vec::new();
         }
@@ -101,7 +101,8 @@ impl TableBuilder {
         let value = |name: &str| columns.find(name).map(|column| columns.value(column, row));
         let speaker = match (value(PEER), peers) {
             (Some(Value::Str(name)), _) => peers.iter().find(|(peer, _)| peer == name),
-            // The column was left out: all routes are the peer's, unless a column is somebody else's.
+            // The column of peers was left out: all routes belong to the selected peer, unless a column comes from
+            // another source.
             (None, [only]) if columns.names().all(is_of_bgp) => Some(only),
             _ => None,
         };

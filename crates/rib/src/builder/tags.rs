@@ -27,9 +27,9 @@ pub(super) struct Tags {
 enum Of {
     /// The value at this place.
     Value(usize),
-    /// No value of its own: its name is used.
+    /// The source has no such column: its name is used.
     Name(u32),
-    /// The paths of its peers, in the end.
+    /// The values come from the paths of its peers, at the end.
     Paths,
 }
 
@@ -77,8 +77,8 @@ impl Tags {
         &self.column
     }
 
-    /// Another source begins, with these columns. `bgp` says whether its routes have those of BGP, besides.
-    /// Gives the value that stands for the column if the source lacks it; `None` too when numbers have run out.
+    /// Begins a source with these columns. `bgp` is whether its routes also have the columns of BGP. Returns the value
+    /// to use if the source lacks the column; also `None` when numbers have run out.
     pub(super) fn begin<'a>(
         &mut self,
         source: &str,
@@ -145,7 +145,7 @@ fn short_name(source: &str) -> &str {
 /// The lists of a table that is being numbered.
 pub(super) struct Lists {
     tags: Tags,
-    /// In the rows.
+    /// The position of the column in the rows.
     pub(super) place: usize,
     lists: Interner<u32>,
     /// The tags of attribute sets of BGP routes.
@@ -157,8 +157,8 @@ impl Lists {
         Self { tags, place, lists: Interner::default(), of_set: HashMap::new() }
     }
 
-    /// The number of a prefix's list: what sources without peers said, and then what these paths say.
-    /// `None` when numbers have run out.
+    /// The number of a prefix's list: the values of sources without peers, followed by those of these paths. `None`
+    /// when numbers have run out.
     pub(super) fn list(
         &mut self,
         tagged: &Tagged,
@@ -178,7 +178,7 @@ impl Lists {
     }
 
     fn of_path(&mut self, path: &PeerSet, describe: &Describe<'_>) -> Option<&[u32]> {
-        // Peers share sets, but not their names.
+        // Peers can share a set, but each has its own name.
         let key = if describe.is_peer { path.speaker } else { path.set };
         if !self.of_set.contains_key(&key) {
             let tags = describe.value(path, self.place, |value| self.tags.intern(value))?;
@@ -200,7 +200,7 @@ impl Lists {
     }
 }
 
-/// How a path's value is found.
+/// The data for finding the value of a path.
 pub(super) struct Describe<'a> {
     pub(super) sets: &'a AttributeSets,
     pub(super) places: &'a SetColumns,

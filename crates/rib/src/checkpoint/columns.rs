@@ -12,7 +12,7 @@ pub(crate) fn of(sets: &[Option<AttributeSet>], names: &ValueNames) -> Result<Co
     let used = || sets.iter().flatten();
     let values = used().map(|set| set.values().len()).max().unwrap_or(0);
     let forwarding: Vec<_> = used().filter_map(AttributeSet::next_hops).collect();
-    // An empty table has the columns of most.
+    // An empty table gets the columns of BGP routes, as most tables have.
     let has_bgp = used().any(|set| set.bgp().is_some()) || (values == 0 && forwarding.is_empty());
     let mut kinds: Vec<(Cow<'_, str>, ColumnKind)> = Vec::new();
     // Two kinds of sets may have columns of one name, which is text if it is text anywhere.
@@ -25,7 +25,7 @@ pub(crate) fn of(sets: &[Option<AttributeSet>], names: &ValueNames) -> Result<Co
         BGP.iter().for_each(|(name, kind)| add((*name).into(), *kind));
     }
     if !forwarding.is_empty() {
-        // Of several next hops, numbers are lists.
+        // With several next hops, the numbers become lists, which are text.
         let lists = forwarding.iter().any(|next_hops| next_hops.hops.len() > 1);
         for (name, kind) in next_hops::COLUMNS {
             add(name.into(), if lists { ColumnKind::Str } else { kind });

@@ -64,12 +64,12 @@ struct Meta {
     peers: Vec<(Option<IpAddr>, u32)>,
     #[serde(default)]
     resyncing: Vec<u32>,
-    /// What the sources call their values.
+    /// The names of the values in the sources.
     #[serde(default)]
     columns: Vec<String>,
     #[serde(default)]
     feed: Option<FeedMark>,
-    /// Where each of the peers is heard.
+    /// The source of each peer.
     #[serde(default)]
     sources: Vec<Option<String>>,
     /// The VRFs that have names.
@@ -77,7 +77,7 @@ struct Meta {
     vrfs: Vec<(Vrf, String)>,
 }
 
-/// The version of files that name none.
+/// The version of files without names.
 fn first_version() -> u32 {
     1
 }
@@ -245,7 +245,7 @@ fn write_unless(
     path: &Path,
     given_up: &AtomicBool,
 ) -> Result<bool, SnapshotError> {
-    /// Some milliseconds' worth of copying.
+    /// Number of bytes that are copied in a few milliseconds.
     const PIECE: usize = 4 << 20;
     let written = AtomicFile::create_read_only(path, &format::MAGIC).and_then(|mut file| {
         for piece in bytes.as_ref().chunks(PIECE) {

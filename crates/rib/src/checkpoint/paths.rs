@@ -22,7 +22,7 @@ pub(super) struct Paths<A> {
     peer: Vec<u32>,
     id: Vec<u32>,
     set: Vec<u32>,
-    /// The places of those that are stale.
+    /// The places of the stale paths.
     pub(super) stale: Vec<u32>,
 }
 

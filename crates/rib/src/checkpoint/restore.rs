@@ -139,7 +139,7 @@ fn paths<A: Addr + Pod>(
     Ok(())
 }
 
-/// The places of the paths that are stale, of so many.
+/// The places of the stale paths, among this number of paths.
 fn stale(
     sections: &Sections,
     name: &str,

@@ -2,25 +2,26 @@
 
 use std::time::Duration;
 
-/// Prefixes whose patch is taken to cost as much as a build, before one was measured. More than are likely: a patch
-/// that takes long once is known from then on, one that is never tried is not.
+/// Prefixes whose patch is taken to cost as much as a build, before one was measured. The number is higher than is
+/// likely: a slow patch is measured once and then known, but a patch that is never tried is never measured.
 const GUESS: usize = 32_768;
 
-/// A build is chosen only if patches seem to cost so many times as much. An estimate of patches is of the last few, and
-/// of a build often of a quiet start: beside the feed and readers it takes twice as long, and all changes wait for it.
+/// A build is chosen only if patches are estimated to cost this many times as much. An estimate of patches is of the
+/// last few, and of a build often of a quiet start: beside the feed and readers it takes twice as long, and all changes
+/// wait for it.
 const PATIENCE: f64 = 2.0;
 
-/// The part of a build that a copy is taken to cost, before one was measured.
+/// The assumed cost of a copy as a part of a build's, before a copy was measured.
 const COPY_GUESS: f64 = 1.0 / 32.0;
 
 /// A patch of `n` prefixes costs some `n` to this power: the more there are, the more of them share a block. Measured
 /// with `runmap` and `wideleaf`: within a quarter of that from 12 to 20,000 prefixes.
 const SHARING: f64 = 0.85;
 
-/// Below so many routes, a build's time hardly depends on their number.
+/// Below this number of routes, a build's time hardly depends on it.
 const SMALL: usize = 8192;
 
-/// How a generation may be made.
+/// The ways to make a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpdateMethod {
     /// The engine before the current one is patched.
@@ -41,20 +42,20 @@ pub(crate) struct Costs {
 impl Costs {
     pub(crate) fn built(&mut self, time: Duration) {
         self.build = mean(Some(self.build).filter(|ns| *ns > 0.0), time.as_nanos() as f64);
-        // Others get another chance now and then: the last one may have met a busy machine.
+        // Other ways are tried again now and then: their last measurement may come from a busy moment of the machine.
         self.patch = self.patch.map(|ns| ns * 0.97);
         self.copy = self.copy.map(|ns| ns * 0.97);
     }
 
-    /// The table has another number of routes. While one is loaded, builds become slower with each batch, and would be
-    /// chosen for ever by the time that the last ones took.
+    /// Scales the cost of a build to a new number of routes. While a table is loaded, builds become slower with each
+    /// batch, so they would otherwise always be chosen by the times of past builds.
     pub(crate) fn grown(&mut self, from: usize, to: usize) {
         self.build *= (to.max(SMALL) as f64 / from.max(SMALL) as f64).max(1.0);
     }
 
     pub(crate) fn patched(&mut self, time: Duration, prefixes: usize) {
         let unit = time.as_nanos() as f64 / units(prefixes.max(1));
-        // Now and then tables grow or leave garbage behind, or the machine is busy: no reason for a build.
+        // A single slow patch, from a growing table, from garbage or on a busy machine, is no reason for a build.
         let unit = self.patch.map_or(unit, |known| unit.min(4.0 * known));
         self.patch = Some(mean(self.patch, unit));
     }
@@ -86,7 +87,7 @@ fn units(prefixes: usize) -> f64 {
     (prefixes as f64).powf(SHARING)
 }
 
-/// A mean that forgets.
+/// A moving average.
 fn mean(old: Option<f64>, new: f64) -> f64 {
     old.map_or(new, |old| 0.75 * old + 0.25 * new)
 }

@@ -41,7 +41,7 @@ use crate::sync::Arc;
 use crate::{Change, Rib};
 use costs::{Costs, UpdateMethod};
 
-/// What the compiler of a table shares with the rest of it.
+/// The state that a table's compiler shares with the rest of the table.
 pub(crate) struct Shared<A: Addr> {
     pub(crate) vrf: Vrf,
     pub(crate) rib: Arc<SharedRib>,
@@ -51,7 +51,7 @@ pub(crate) struct Shared<A: Addr> {
     pub(crate) events: Events,
 }
 
-/// What makes the generations of one table.
+/// Makes the generations of one table.
 pub(crate) struct Compiler<A: Addr> {
     shared: Shared<A>,
     tables: Tables<A>,
@@ -59,36 +59,36 @@ pub(crate) struct Compiler<A: Addr> {
     retired: Retired<A>,
     /// A copy of the current engine, for the next batch.
     prepared: Option<BoxedEngine<A>>,
-    /// Changed, but in no generation yet since none could be made.
+    /// Changed prefixes that are in no generation yet, because none could be made.
     unpublished: Vec<Prefix<A>>,
     arrivals: Arrivals,
     heal: bool,
-    /// Another engine suits the table better than the one that serves: it is to be built.
+    /// Whether another engine suits the table better than the current one, and has to be built.
     rechosen: bool,
-    /// The last generation that was made from the RIB anew since the one before it was wrong.
+    /// The last generation that was rebuilt from the RIB because the one before it was wrong.
     healed: u64,
     /// Prefixes that were patched since the last build.
     patched: usize,
     number: u64,
-    /// How many generations were built since one was patched.
+    /// Number of generations built since the last patched one.
     builds: u32,
     idle: Duration,
 }
 
-/// What engines are made from, and how.
+/// The routes of a table, and the engines to build from them.
 pub(crate) struct Tables<A: Addr> {
     choice: Choice<A>,
     routes: Routes<A>,
     attributes: AttributeTable,
     costs: Costs,
-    /// Engines that were wrong right after they were built: they come last from then on.
+    /// Engines that were wrong right after their build. They are tried last from then on.
     distrusted: Vec<&'static str>,
 }
 
 type Made<A> = (BoxedEngine<A>, &'static str);
 
 impl<A: Addr> Tables<A> {
-    /// The table of the RIB as it is, and the engines that suit it.
+    /// Reads the current table of the RIB and determines its engines.
     pub(crate) fn of_rib(engines: Arc<dyn EngineSource<A>>, rib: &Rib, vrf: Vrf) -> Self {
         let routes = rib.routes(vrf);
         let mut tables = Self {
@@ -102,7 +102,7 @@ impl<A: Addr> Tables<A> {
         tables
     }
 
-    /// The table of the RIB as it is, in place of what is here.
+    /// Replaces the routes by the current table of the RIB.
     fn take(&mut self, rib: &Rib, vrf: Vrf) {
         self.routes = rib.routes(vrf);
         self.choice.review(&self.routes, self.routes.len());
@@ -117,7 +117,7 @@ impl<A: Addr> Tables<A> {
         }
     }
 
-    /// Builds with the first engine that takes the table; says which do not.
+    /// Builds with the first engine that accepts the table, and returns the refusals of the others.
     fn build(&mut self) -> (Option<Made<A>>, Vec<EngineRefusal>) {
         let mut refused = Vec::new();
         let is_trusted = |maker: &&Maker<A>| !self.distrusted.contains(&maker.name());
@@ -137,7 +137,7 @@ impl<A: Addr> Tables<A> {
         (None, refused)
     }
 
-    /// A copy of the engine, if it makes any.
+    /// A copy of the engine, if the engine can be copied.
     fn copy(&mut self, engine: &dyn AnyEngine<A>) -> Option<BoxedEngine<A>> {
         let started = Instant::now();
         let copy = engine.boxed_copy()?;
@@ -155,15 +155,15 @@ impl<A: Addr> Tables<A> {
     }
 }
 
-/// What may be said when nothing changes: how often an audit and a new attempt are due.
+/// The interval of audits and of new attempts while nothing changes.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// So few patched prefixes are no reason for a build.
+/// Below this number of patched prefixes, no build is due.
 const MANY: usize = 4096;
 
-/// A table that is loaded slowly is built again and again. From the build of this number on it rests for eight times as
-/// long as a build takes, and longer after each of the next builds, up to four times that. The processor's time is what
-/// the feed lacks then, and the daemon behind it.
+/// A table that is loaded slowly is built again and again. From this build on, the compiler pauses for eight times the
+/// time of a build, and longer after each further build, up to four times that. Otherwise it takes processor time from
+/// the feed and from the daemon behind it.
 const REST_FROM: u32 = 5;
 const REST: u32 = 8;
 const RESTS: u32 = 4;
@@ -199,7 +199,7 @@ impl<A: Addr> Compiler<A> {
         }
     }
 
-    /// Publishes what is due; false if readers keep it from that, and the table is being closed.
+    /// Publishes the due changes; false if readers block this while the table is being closed.
     fn step(&mut self, due: Due) -> bool {
         if !self.wait_for_readers() {
             return false;
@@ -211,11 +211,11 @@ impl<A: Addr> Compiler<A> {
         if !self.heal {
             self.apply(&changes);
         }
-        // Otherwise a rest would make batches larger, for which builds are better than patches, and so on.
+        // The compiler pauses only while the table is loaded: otherwise a pause would make batches larger, which
+        // favours builds over patches, which would cause further pauses.
         let is_loading = self.tables.routes.len() > routes + changes.len() / 2;
         let mut rest = Duration::ZERO;
-        // Nothing changes any more. What many patches have made of the tables is larger and slower than what a build
-        // makes.
+        // Nothing changes any more. A table that was patched many times is larger and slower than a new one.
         let most = MANY.max(self.tables.routes.len() / 8);
         let anew = due == Due::Idle && changes.is_empty() && self.patched > most;
         if self.heal || anew || !self.unpublished.is_empty() {
@@ -224,7 +224,7 @@ impl<A: Addr> Compiler<A> {
                 rest = REST * (self.builds + 1).saturating_sub(REST_FROM).min(RESTS) * took;
             }
         }
-        // Where no generation could be made, the RIB is ahead of what serves, and known to be.
+        // If no generation could be made, the RIB is known to be ahead of the published one, so no comparison is made.
         if self.unpublished.is_empty() {
             self.audit(&probes);
         }
@@ -245,7 +245,7 @@ impl<A: Addr> Compiler<A> {
             let started = Instant::now();
             let current = self.shared.publisher.load();
             self.prepared = self.tables.copy(&*current.engine);
-            // An engine that makes no copies keeps its spare one, which is all that can be patched.
+            // An engine without copies keeps its spare one, because only that can be patched.
             if self.prepared.is_some() {
                 drop(self.retired.take_spare());
             }
@@ -253,7 +253,7 @@ impl<A: Addr> Compiler<A> {
         }
     }
 
-    /// Waits until one more generation may come to be; false if the table is being closed.
+    /// Waits until one more generation may be made; false if the table is being closed.
     fn wait_for_readers(&mut self) -> bool {
         let mut waited = 0;
         while self.retired.in_use() > 1 {
@@ -270,10 +270,9 @@ impl<A: Addr> Compiler<A> {
         true
     }
 
-    /// Takes the changes that are due. While the RIB is held, its answers are those that the next
-    /// generation has to give.
+    /// Takes the due changes. While the RIB is locked, its answers are those that the next generation must give.
     fn cut(&mut self) -> (Vec<Change<A>>, u64, Vec<Probe<A>>) {
-        // Held also where nothing is compared: the end of a session is many changes and one event.
+        // The RIB is locked even if nothing is compared, because the end of a session is one event with many changes.
         let rib = self.shared.rib.lock();
         let batch = self.shared.log.cut();
         if self.heal {
@@ -300,8 +299,7 @@ impl<A: Addr> Compiler<A> {
         self.rechosen |= self.tables.choice.review(&self.tables.routes, changes.len());
     }
 
-    /// Makes and publishes a generation of what the tables are now, by a build if `anew`; says how long the making
-    /// took.
+    /// Makes and publishes a generation of the current routes, by a build if `anew`. Returns how long making it took.
     fn make(&mut self, sequence: u64, anew: bool) -> Duration {
         let started = Instant::now();
         let made = match (!anew).then(|| self.patched()).flatten() {
@@ -354,7 +352,7 @@ impl<A: Addr> Compiler<A> {
             }
             prepared => prepared,
         };
-        drop(current); // nobody but readers has it when it is replaced
+        drop(current); // only readers may hold it when it is replaced
         let (engine, mut at) = match copy {
             Some(copy) => (copy, self.unpublished.clone()),
             None if costs.way(changed, behind, false) == UpdateMethod::Spare => {
@@ -370,7 +368,7 @@ impl<A: Addr> Compiler<A> {
     }
 
     fn built(&mut self) -> Option<Made<A>> {
-        // What could have been patched goes first: two generations, and this one in the making.
+        // The spare engine is dropped first, so that there are only two generations and the one being made.
         drop((self.retired.take_spare(), self.prepared.take()));
         let (made, refused) = self.tables.build();
         match &made {
@@ -393,7 +391,7 @@ impl<A: Addr> Compiler<A> {
             return;
         }
         let live = self.shared.publisher.load();
-        // An engine that panics is as wrong as one that lies.
+        // A panic of an engine counts as a wrong answer.
         let wrong = catch_unwind(AssertUnwindSafe(|| differences(&live, probes)));
         let wrong =
             wrong.unwrap_or_else(|_| probes.iter().map(|probe| (probe, Hop::NONE)).collect());
@@ -408,8 +406,8 @@ impl<A: Addr> Compiler<A> {
             differences: wrong.len() as u64,
         });
         self.heal = true;
-        // Wrong although it was just built from the RIB: another engine, if there is one. With none left,
-        // the next change or idle second tries again.
+        // The engine is wrong although it was just built from the RIB, so another one is used if there is one. With
+        // none left, the next change or idle second tries again.
         if live.number == self.healed && !self.tables.distrusted.contains(&live.name) {
             self.tables.distrusted.push(live.name);
         }

@@ -181,7 +181,7 @@ impl<A: Addr> Growing<A> {
         Ok(())
     }
 
-    /// Puts each prefix before the one that is at its place now.
+    /// Inserts each prefix before the one at its place.
     fn insert(&mut self, come: &[(usize, Known<A>)]) {
         let mut end = self.known.len();
         let Some(&(_, filler)) = come.first() else { return };
@@ -226,7 +226,7 @@ impl<A: Addr> Growing<A> {
             let is_always = changes.iter().all(|&(_, row)| row != NULL)
                 && changes.first().is_some_and(|&(date, _)| date == 0);
             let outer = open.last().map_or(NO_TIMELINE, |&(_, timeline)| timeline);
-            // Prefixes that are always there need no other one, and share their timeline wherever they are.
+            // Prefixes that are in all tables never need a shorter one, so they share a timeline whatever covers them.
             let up = if is_always { NO_TIMELINE } else { outer };
             line.clear();
             line.extend([u32::from(prefix.len()), up]);

@@ -43,7 +43,7 @@ pub fn date_of_name(name: &str) -> NameDate {
             at += 1;
             continue;
         };
-        // It begins and ends with a digit, so between characters.
+        // The match begins and ends with a digit, so its ends are character boundaries.
         let text = name.get(at..at + len).unwrap_or_default();
         match first {
             Some((other, found)) if other != moment => {
@@ -82,7 +82,7 @@ fn date_at(text: &[u8]) -> Option<(Moment, usize)> {
     Some(clock.unwrap_or((day, len)))
 }
 
-/// How many digits the text begins with.
+/// Number of digits at the beginning of the text.
 fn run(text: &[u8]) -> usize {
     text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len())
 }

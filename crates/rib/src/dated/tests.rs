@@ -52,7 +52,7 @@ fn zones_and_fractions() {
 }
 
 #[test]
-fn what_is_no_time() {
+fn invalid_times() {
     for text in [
         "",
         " ",
@@ -85,7 +85,7 @@ fn what_is_no_time() {
         "１７１４５６４８００",
     ] {
         let found = Moment::parse(text.as_bytes());
-        // Numbers of few digits are seconds, which nobody would call wrong.
+        // Numbers with few digits are read as seconds.
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         assert_eq!(found.is_some(), is_number && text.len() < 20, "{text:?}: {found:?}");
     }
@@ -109,7 +109,7 @@ fn units_follow_from_the_size() {
     assert_eq!(TimeFormat::Seconds.parse(b"20240501"), Some(Moment::from_unix(20_240_501)));
     assert_eq!(TimeFormat::Auto.parse(b"20240501"), Some(at("2024-05-01")));
     assert_eq!(TimeFormat::Auto.parse(b"20241301"), Some(Moment::from_unix(20_241_301)));
-    // A number is read as its digits are.
+    // Numbers are read by their digits, without rounding.
     for (text, number) in [
         ("20240501", 20_240_501.0),
         ("20240501.0", 20_240_501.0),

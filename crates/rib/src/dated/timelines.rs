@@ -97,7 +97,7 @@ impl Dates {
 /// The timelines of a family.
 #[derive(Clone)]
 pub struct Timelines {
-    /// Where the changes of each timeline begin, and behind the last one where they end.
+    /// The position at which the changes of each timeline begin, and after the last one their end.
     pub(crate) first: Array<u32>,
     /// The timeline of the next shorter prefix, which is used where this one has no row.
     pub(crate) up: Array<u32>,

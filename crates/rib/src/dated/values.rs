@@ -25,14 +25,14 @@ impl Default for Values {
 }
 
 impl Values {
-    /// The numbers that the rows of a table have here.
+    /// The numbers of a table's rows among all rows.
     ///
     /// # Errors
     /// [`TableError::Kind`] for text in a column that had integers so far; [`TableError::Limit`].
     pub(super) fn rows(&mut self, table: &Columns) -> Result<Vec<u32>, TableError> {
         let places: Vec<usize> =
             (0..table.width()).map(|column| self.place(table, column)).collect();
-        // Each distinct value is looked for once, and then rows are made of numbers alone.
+        // Each distinct value is looked up once; rows are then compared by numbers alone.
         let mut codes = Vec::new();
         for (column, &place) in places.iter().enumerate() {
             let known = &mut self.columns.columns[place];

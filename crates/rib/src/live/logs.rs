@@ -12,8 +12,8 @@ use crate::{Change, Changes, History};
 /// The tables that are followed, locked for some events of the feed.
 pub(super) type Followed<'a> = RwLockReadGuard<'a, PerFamily<Pipelines>>;
 
-/// Between the RIB, whose changes they are, and the logs. The log of a changed table stays locked until another VRF
-/// changes, or until this is dropped.
+/// Passes the RIB's changes to the logs. The log of a changed table stays locked until another VRF changes, or until
+/// this is dropped.
 pub(super) struct ToLogs<'a> {
     tables: &'a PerFamily<Pipelines>,
     history: &'a History,

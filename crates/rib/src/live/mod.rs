@@ -82,7 +82,7 @@ pub struct Live {
     events: Events,
 }
 
-/// Where the engines of a family come from.
+/// The source of a family's engines.
 struct Engines;
 
 impl FamilyType for Engines {
@@ -125,7 +125,7 @@ impl Live {
         Ok(live)
     }
 
-    /// Compiles the VRF's tables, which a RIB that is held still has, and follows them from then on.
+    /// Compiles the VRF's tables from the locked RIB, and follows them from then on.
     fn follow(&self, vrf: Vrf, rib: &Rib) -> Result<(), LiveError> {
         let with = With { rib: &self.rib, vrf, options: &self.options, events: &self.events };
         let v4 = Pipeline::<u32>::start(rib, Arc::clone(&self.engines.v4), &with)?;

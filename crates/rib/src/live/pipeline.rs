@@ -34,7 +34,7 @@ pub(super) struct Pipeline<A: Addr> {
 }
 
 impl<A: Addr> Pipeline<A> {
-    /// Compiles the table as the RIB has it, which is held still meanwhile.
+    /// Compiles the table from the RIB, which stays locked meanwhile.
     pub(super) fn start(
         rib: &Rib,
         engines: Arc<dyn EngineSource<A>>,
@@ -61,7 +61,7 @@ impl<A: Addr> Pipeline<A> {
         let compiler = Compiler::new(shared, tables, Auditor::new(options.audit));
         let of_compiler = Arc::clone(&log);
         let run = move || {
-            // A caller's function may panic: that of events, that of a source of engines.
+            // A function of the caller may panic: the one for events, or the engine source.
             if catch_unwind(AssertUnwindSafe(|| compiler.run())).is_err() {
                 of_compiler.stop();
             }
@@ -88,7 +88,7 @@ impl<A: Addr> Drop for Pipeline<A> {
     fn drop(&mut self) {
         self.log.close();
         if let Some(compiler) = self.compiler.take() {
-            // It ends by itself; a panic has been reported already.
+            // The thread ends by itself, and a panic was reported already.
             let _ = compiler.join();
         }
     }

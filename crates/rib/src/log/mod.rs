@@ -36,12 +36,12 @@ pub(crate) struct Log<A: Addr> {
 
 struct State<A: Addr> {
     queue: Queue<A>,
-    /// Somebody waits for all to be published.
+    /// Whether a thread waits until all changes are published.
     hurry: bool,
     /// A rebuild was requested.
     wake: bool,
     closed: bool,
-    /// The compiler is gone before the end.
+    /// Whether the compiler ended too early.
     stopped: bool,
 }
 
@@ -57,7 +57,7 @@ impl<A: Addr> Writer<'_, A> {
     pub(crate) fn push(&mut self, change: Change<A>, sequence: u64) {
         let Self { log, state, now } = self;
         if state.stopped {
-            return; // nobody takes it any more
+            return; // the compiler has ended and takes no change
         }
         let was_empty = state.queue.is_empty();
         state.queue.push(*now, change, sequence);
@@ -70,19 +70,19 @@ impl<A: Addr> Writer<'_, A> {
     }
 }
 
-/// Why the compiler was woken.
+/// The reason why the compiler was woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Changes are to be cut.
+    /// Changes are due to be cut.
     Changes,
     /// The wait timed out, or a rebuild was requested.
     Idle,
-    /// No more will come, and all was cut.
+    /// No further changes will arrive, and all were cut.
     Closed,
 }
 
 impl<A: Addr> Log<A> {
-    /// Of a table that takes in the feed up to `sequence`.
+    /// A log for a table that includes the feed up to `sequence`.
     pub(crate) fn new(pacing: Pacing, sequence: u64) -> Self {
         let queue = Queue::new(pacing, sequence);
         let state = State { queue, hurry: false, wake: false, closed: false, stopped: false };
@@ -100,15 +100,14 @@ impl<A: Addr> Log<A> {
         self.start.elapsed().as_micros() as u64
     }
 
-    /// For how long the oldest change waits that is not published; zero if there is none.
+    /// How long the oldest unpublished change has waited; zero if there is none.
     pub(crate) fn lag(&self) -> Duration {
-        // The lock first: the time of a change that comes meanwhile is not ahead of now.
+        // The lock is taken before the time, so that no change has a later time than this one.
         let state = lock(&self.state);
         Duration::from_micros(state.queue.lag(self.now()))
     }
 
-    /// Whether to wait for room before something is pushed. A change that becomes late while none is pushed does
-    /// not count yet.
+    /// Whether to wait for room before a push. A change that becomes late while none is pushed does not count yet.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Acquire) != 0
     }
@@ -118,8 +117,7 @@ impl<A: Addr> Log<A> {
         self.is_full.store(is_full.into(), Ordering::Release);
     }
 
-    /// Waits until changes may be pushed; false if the compiler is gone. To be called without the RIB's
-    /// lock.
+    /// Waits until changes may be pushed; false if the compiler ended. Call it without the RIB's lock.
     pub(crate) fn wait_for_room(&self) -> bool {
         let mut state = lock(&self.state);
         while !state.closed && state.queue.is_full(self.now()) {
@@ -168,7 +166,7 @@ impl<A: Addr> Log<A> {
         batch
     }
 
-    /// The batch is published, or was given up. The compiler would pause for `rest` before the next one, if it may.
+    /// Ends a batch that was published or given up. The compiler asks for a pause of `rest` before the next one.
     pub(crate) fn done(&self, rest: Duration) {
         let mut state = lock(&self.state);
         state.queue.done(self.now(), rest);
@@ -176,7 +174,7 @@ impl<A: Addr> Log<A> {
         self.to_feed.notify_all();
     }
 
-    /// Waits until all that was pushed before is published; false if the compiler is gone.
+    /// Waits until all changes pushed before are published; false if the compiler ended.
     pub(crate) fn flush(&self) -> bool {
         let mut state = lock(&self.state);
         while !state.queue.is_idle() && !state.closed {
@@ -188,7 +186,7 @@ impl<A: Addr> Log<A> {
         !state.stopped
     }
 
-    /// The compiler is gone, and nothing will be published any more.
+    /// Notes that the compiler ended and that nothing will be published any more.
     pub(crate) fn stop(&self) {
         let mut state = lock(&self.state);
         state.stopped = true;

@@ -30,11 +30,11 @@ impl Default for Pacing {
 pub(super) struct Queue<A: Addr> {
     pub(super) pacing: Pacing,
     pending: HashMap<Prefix<A>, Change<A>>,
-    /// When the first change arrived that waits.
+    /// The arrival time of the first waiting change.
     oldest: Option<u64>,
-    /// When the first change arrived of those that were cut and are not published.
+    /// The arrival time of the first change that was cut and is not published.
     in_flight: Option<u64>,
-    /// No cut is due before this time, but where too many wait.
+    /// No cut is due before this time, unless too many prefixes wait.
     rests_until: u64,
     arrivals: Arrivals,
     sequence: u64,
@@ -47,11 +47,11 @@ pub struct Batch<A: Addr> {
     pub changes: Vec<Change<A>>,
     /// The position in the feed of the last update in these changes.
     pub sequence: u64,
-    /// When they arrived.
+    /// The arrival times of the changes.
     pub(crate) arrivals: Arrivals,
 }
 
-/// How many changes arrived in each millisecond: `(begin in microseconds, changes)`.
+/// Number of changes that arrived in each millisecond: `(begin in microseconds, changes)`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Arrivals(pub(crate) Vec<(u64, u64)>);
 
@@ -85,7 +85,7 @@ impl<A: Addr> Queue<A> {
         }
     }
 
-    /// Takes a change at this time, in microseconds. It replaces an earlier one of its prefix.
+    /// Adds a change at this time, in microseconds. It replaces an earlier change of its prefix.
     pub(super) fn push(&mut self, now: u64, change: Change<A>, sequence: u64) {
         self.pending.insert(change.prefix, change);
         self.oldest.get_or_insert(now);
@@ -93,13 +93,13 @@ impl<A: Addr> Queue<A> {
         self.sequence = sequence;
     }
 
-    /// Whether the feed must wait: too many wait, or one has waited for too long.
+    /// Whether the feed must wait, because too many prefixes wait or one has waited for too long.
     pub(super) fn is_full(&self, now: u64) -> bool {
         let is_late = self.lag(now) > micros(self.pacing.late);
         is_late || self.pending.len() >= self.pacing.capacity
     }
 
-    /// For how many microseconds the oldest change waits that is not published; 0 if there is none.
+    /// How long the oldest unpublished change has waited, in microseconds; 0 if there is none.
     pub(super) fn lag(&self, now: u64) -> u64 {
         let oldest = [self.oldest, self.in_flight].into_iter().flatten().min();
         oldest.map_or(0, |since| now.saturating_sub(since))
@@ -115,7 +115,7 @@ impl<A: Addr> Queue<A> {
         Some(Duration::from_micros(at.saturating_sub(now)))
     }
 
-    /// Takes all that waits; it is in flight until [`Queue::done`].
+    /// Takes all waiting changes, which are in flight until [`Queue::done`].
     pub(super) fn cut(&mut self) -> Batch<A> {
         let mut changes: Vec<_> = self.pending.drain().map(|(_, change)| change).collect();
         changes.sort_unstable_by_key(|change| change.prefix);
@@ -123,14 +123,14 @@ impl<A: Addr> Queue<A> {
         Batch { changes, sequence: self.sequence, arrivals: std::mem::take(&mut self.arrivals) }
     }
 
-    /// The batch is published, or never will be. The next cut is not due before `rest` has passed, or half of
+    /// Ends a batch that is published or never will be. The next cut is not due before `rest` has passed, or half of
     /// the time that changes may wait.
     pub(super) fn done(&mut self, now: u64, rest: Duration) {
         self.in_flight = None;
         self.rests_until = now.saturating_add(micros(rest.min(self.pacing.late / 2)));
     }
 
-    /// Whether all that came is published.
+    /// Whether all changes are published.
     pub(super) fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.in_flight.is_none()
     }

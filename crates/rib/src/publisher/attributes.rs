@@ -30,7 +30,7 @@ impl AttributeTable {
         &self.chunks
     }
 
-    /// The number means this set from now on, in this table.
+    /// Assigns the set to the number in this table.
     pub(crate) fn set(&mut self, number: u32, set: &AttributeSet) {
         let (chunk, at) = (number as usize / CHUNK, number as usize % CHUNK);
         while self.chunks.len() <= chunk {

@@ -123,7 +123,7 @@ impl<A: Addr> Reader<A> {
 /// A generation, and the prefixes that have changed since.
 type Spare<A> = (Arc<Generation<A>>, Vec<Prefix<A>>);
 
-/// Generations that were replaced, for as long as readers have them.
+/// The replaced generations that readers still hold.
 pub(crate) struct Retired<A: Addr> {
     /// The one before the current.
     spare: Option<Spare<A>>,
@@ -136,21 +136,21 @@ impl<A: Addr> Retired<A> {
         Self { spare: None, held: Vec::new() }
     }
 
-    /// How many generations readers still have, the current one aside. One more may be made while that
-    /// is at most one.
+    /// Number of generations that readers still hold, without the current one. One more may be made while this is at
+    /// most one.
     pub(crate) fn in_use(&mut self) -> usize {
         self.held.retain(|old| Arc::strong_count(old) > 1);
         let spare = self.spare.iter().filter(|(old, _)| Arc::strong_count(old) > 1);
         self.held.len() + spare.count()
     }
 
-    /// The spare one if no reader has it any more, and the prefixes in which it differs from the current one.
+    /// The spare generation if no reader holds it any more, and the prefixes in which it differs from the current one.
     pub(crate) fn spare(&self) -> Option<(&Generation<A>, &[Prefix<A>])> {
         let (old, behind) = self.spare.as_ref()?;
         (Arc::strong_count(old) == 1).then_some((&**old, &**behind))
     }
 
-    /// The spare one if no reader has it any more, to be patched, and the prefixes in which it differs
+    /// Takes the spare generation for patching if no reader holds it any more, with the prefixes in which it differs
     /// from the current one.
     pub(crate) fn take_spare(&mut self) -> Option<(Generation<A>, Vec<Prefix<A>>)> {
         let (old, behind) = self.spare.take()?;

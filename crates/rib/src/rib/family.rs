@@ -54,18 +54,17 @@ pub(super) struct FamilyPaths<A: Addr> {
     pub(super) paths: Chunks<Node>,
     /// The first of the paths that are free, [`NO_PATH`] if none is.
     free: u32,
-    /// How many paths are in use.
+    /// Number of paths in use.
     pub(super) used: usize,
-    /// How many of them each peer has: most sessions that end had nothing to say, and most dumps
-    /// leave nothing stale.
+    /// Number of paths of each peer: most sessions that end had no routes, and most dumps leave nothing stale.
     peers: HashMap<u32, Paths>,
 }
 
-/// How many paths a peer has.
+/// Number of paths of a peer.
 #[derive(Clone, Copy, Default)]
 struct Paths {
     all: u32,
-    /// Of these, those that its latest dump has not named yet.
+    /// Number of these paths that its latest dump does not contain yet.
     stale: u32,
 }
 
@@ -94,7 +93,7 @@ impl<A: Addr> FamilyPaths<A> {
         list(&self.paths, first)
     }
 
-    /// Prefixes and paths as they are now, in no time.
+    /// A copy of the current prefixes and paths, which shares memory and takes no time.
     pub(super) fn copy(&self) -> FamilyCopy<A> {
         FamilyCopy { nodes: self.trie.copy(), paths: self.paths.clone(), len: self.trie.len() }
     }
@@ -145,8 +144,8 @@ impl<A: Addr> FamilyPaths<A> {
         })
     }
 
-    /// The peer's path of the prefix has this set from now on, one of whose references it takes. A peer with
-    /// so many paths gets no further one.
+    /// Sets the attribute set of the peer's path, and takes over one reference to it. A peer with the maximum number of
+    /// paths gets no further one.
     pub(super) fn announce(
         &mut self,
         prefix: Prefix<A>,
@@ -196,7 +195,7 @@ impl<A: Addr> FamilyPaths<A> {
         Ok(self.changed(prefix, old, first, sets))
     }
 
-    /// How many paths this peer has.
+    /// Number of paths of this peer.
     pub(super) fn of_peer(&self, peer: u32) -> usize {
         self.peers.get(&peer).map_or(0, |paths| paths.all as usize)
     }
@@ -224,7 +223,7 @@ impl<A: Addr> FamilyPaths<A> {
         (self.paths.len() - 1) as u32
     }
 
-    /// The peer takes its path of the prefix back.
+    /// Withdraws the peer's path of the prefix.
     pub(super) fn withdraw(
         &mut self,
         prefix: Prefix<A>,
@@ -245,7 +244,7 @@ impl<A: Addr> FamilyPaths<A> {
         paths.stale -= u32::from(node.speaker != speaker);
         let change = match before {
             Some(before) => {
-                // Not the best one: nothing changes for those who forward.
+                // Not the best path, so the best route does not change.
                 self.paths[before].next = node.next;
                 None
             }
@@ -264,19 +263,19 @@ impl<A: Addr> FamilyPaths<A> {
         change
     }
 
-    /// All paths of the peer are stale from now on. `speaker` is of the dump that begins. That takes no
-    /// time unless the dump before is open still: then the paths that it named have this parity already.
+    /// Marks all paths of the peer as stale. `speaker` is the peer in the dump that begins. This takes no time unless
+    /// the previous dump is still open: the paths that it announced already have the new parity.
     pub(super) fn mark_stale(&mut self, speaker: PeerParity, is_open: bool) {
         let Some(paths) = self.peers.get_mut(&speaker.peer()) else { return };
         let stale = std::mem::replace(&mut paths.stale, paths.all);
         if is_open && stale < paths.all {
-            // Free nodes may be among them, which does no harm.
+            // Free nodes may be changed too, which does no harm.
             let named = |node: &Node| node.speaker == speaker;
             self.paths.change(named, |node| node.speaker = speaker.before());
         }
     }
 
-    /// Takes back the peer's paths that are stale.
+    /// Withdraws the stale paths of the peer.
     pub(super) fn sweep(
         &mut self,
         speaker: PeerParity,
@@ -289,7 +288,7 @@ impl<A: Addr> FamilyPaths<A> {
         self.withdraw_all(speaker, (stale, is_stale), sets, preference, changed);
     }
 
-    /// Takes back all paths of the peer.
+    /// Withdraws all paths of the peer.
     pub(super) fn peer_down(
         &mut self,
         speaker: PeerParity,
@@ -302,7 +301,7 @@ impl<A: Addr> FamilyPaths<A> {
         self.withdraw_all(speaker, (all, of_peer), sets, preference, changed);
     }
 
-    /// Withdraws this number of paths of the peer: those that the function names.
+    /// Withdraws this number of paths of the peer, which the function selects.
     fn withdraw_all(
         &mut self,
         speaker: PeerParity,
@@ -350,7 +349,7 @@ pub(crate) struct FamilyCopy<A: Addr> {
 }
 
 impl<A: Addr> FamilyCopy<A> {
-    /// How many prefixes have a route.
+    /// Number of prefixes with a route.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

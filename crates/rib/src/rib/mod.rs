@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Invariants:
-//! - a prefix is in the trie with a path exactly if some peer announced it and did not take it back;
+//! - a prefix is in the trie with a path exactly if some peer announced it and did not withdraw it;
 //! - the first path of a prefix is the one that [`Preference`] puts first;
 //! - a set has as many references as paths have its number;
 //! - between [`Rib::mark_stale`] and [`Rib::sweep`] a peer's path is stale unless the peer has announced it
@@ -90,7 +90,7 @@ impl FamilyType for Tables {
     type Of<A: Addr> = FamilyPaths<A>;
 }
 
-/// How often a peer has begun to send its whole table again.
+/// How many times a peer has begun to send its whole table again.
 #[derive(Clone, Copy, Default)]
 struct Dump {
     is_odd: bool,
@@ -124,7 +124,7 @@ pub struct Rib {
     vrfs: BTreeMap<Vrf, PerFamily<Tables>>,
     peers: Vec<Peer>,
     numbers: HashMap<Peer, u32>,
-    /// Of the peers that have ever started over.
+    /// The dumps of the peers that have ever started over.
     dumps: HashMap<u32, Dump>,
     preference: Preference,
     values: ValueNames,
@@ -144,7 +144,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// No limit but those of the numbers.
+    /// No limits except those of the numbers.
     fn default() -> Self {
         Self { peer_paths: u32::MAX, paths: usize::MAX }
     }
@@ -287,7 +287,7 @@ impl Rib {
         Ok(())
     }
 
-    /// How many paths a peer may have in a family, none if all peers have as many as they may; and the limits.
+    /// Maximum number of paths of a peer in a family, 0 if the limit of all peers is reached; and the limits.
     fn room(&self) -> (u32, Limits) {
         let Limits { paths, peer_paths } = self.limits;
         let used = || self.vrfs.values().map(|tables| tables.v4.used + tables.v6.used).sum();
@@ -295,7 +295,7 @@ impl Rib {
         (if is_full { 0 } else { peer_paths }, self.limits)
     }
 
-    /// The peer in the dump that is its latest.
+    /// The peer in its latest dump.
     fn speaker(&self, peer: u32) -> Result<PeerParity, TableError> {
         if peer > PeerParity::MAX_PEER {
             return Err(TableError::Limit { what: "peers" });

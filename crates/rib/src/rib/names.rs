@@ -109,7 +109,8 @@ pub(crate) struct SetColumns {
 }
 
 impl SetColumns {
-    /// In a table with these columns; `values` names the values of the sets that are of no other kind.
+    /// The positions in a table with these columns; `values` has the names of the values in sets that are neither of
+    /// BGP nor next hops.
     pub(crate) fn new(
         columns: &[impl AsRef<str>],
         values: impl Iterator<Item = impl AsRef<str>>,

@@ -75,7 +75,7 @@ pub(super) fn encode(next_hops: &NextHops, out: &mut Vec<u8>) {
     }
 }
 
-/// The next hops in these bytes; `None` if they make no sense.
+/// The next hops in these bytes; `None` if the bytes are invalid.
 pub(super) fn decode(bytes: &[u8]) -> Option<NextHops> {
     let (&kind, items) = bytes.split_first()?;
     let (items, rest) = items.as_chunks::<ITEM>();

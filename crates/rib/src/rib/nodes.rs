@@ -1,16 +1,16 @@
-//! The nodes of a [trie](super::trie), and all that reading takes: so a copy of them, which costs next to
-//! nothing, is a trie that can be read.
+//! The nodes of a [trie](super::trie), and all methods for reading. A copy of the nodes costs little and can be read
+//! like the trie.
 
 use fibula_core::{Addr, Prefix};
 
 use crate::chunks::Chunks;
 
-/// No node: the root is nobody's child.
+/// No node: the root is the child of no node.
 pub(super) const NONE: u32 = 0;
 /// No path.
 pub(super) const NO_PATH: u32 = u32::MAX;
 
-/// Packed to multiples of 4: beside numbers of 32 bits, an address of 128 would be padded to 48 bytes.
+/// Packed to multiples of 4: otherwise a node with a 128-bit address would be padded to 48 bytes.
 #[derive(Clone, Copy)]
 #[repr(C, packed(4))]
 pub(super) struct Node<A> {
@@ -61,8 +61,8 @@ impl<A: Addr> Nodes<A> {
         self.descend_from(0, to, |_| {})
     }
 
-    /// As [`Nodes::descend`] from a node that covers the prefix, with each node behind that one. As the last
-    /// of [`Nodes::way`], in a loop that does nothing else: what new routes begin with.
+    /// Like [`Nodes::descend`] from a node that covers the prefix, with each node after that one. It gives the last
+    /// node of [`Nodes::way`] in a loop that does nothing else, because every new route begins with this search.
     pub(super) fn descend_from(&self, from: u32, to: Prefix<A>, mut each: impl FnMut(u32)) -> u32 {
         let (addr, len) = (to.addr(), to.len());
         let (mut at, mut node) = (from, &self.0[from]);
@@ -116,7 +116,7 @@ impl<A: Addr> Nodes<A> {
         .filter_map(|at| self.route(at))
     }
 
-    /// The prefixes with routes, in no order: as they lie in memory, several times as fast as in order.
+    /// The prefixes with routes, in the order of memory: several times as fast as in order of prefixes.
     pub(super) fn unordered(&self) -> impl Iterator<Item = (Prefix<A>, u32)> + '_ {
         (0..self.0.len() as u32).filter_map(|at| self.route(at))
     }

@@ -110,7 +110,7 @@ impl Rib {
         self.sets.all()
     }
 
-    /// All prefixes and paths as they are now, by VRF, in no time.
+    /// A copy of all current prefixes and paths, by VRF, which shares memory and takes no time.
     pub(crate) fn copies(&self) -> Vec<(Vrf, PerFamily<Copies>)> {
         let copy = |(&vrf, tables): (&Vrf, &PerFamily<Tables>)| {
             (vrf, PerFamily { v4: tables.v4.copy(), v6: tables.v6.copy() })
@@ -118,13 +118,13 @@ impl Rib {
         self.vrfs.iter().map(copy).collect()
     }
 
-    /// Those of one VRF; `None` if it has none.
+    /// The prefixes and paths of one VRF; `None` if it has none.
     pub(crate) fn copy_of(&self, vrf: Vrf) -> Option<PerFamily<Copies>> {
         let tables = self.vrfs.get(&vrf)?;
         Some(PerFamily { v4: tables.v4.copy(), v6: tables.v6.copy() })
     }
 
-    /// Finds the paths that are stale now.
+    /// Determines which paths are stale now.
     pub(crate) fn staleness(&self) -> Staleness {
         Staleness(self.dumps.clone())
     }

@@ -99,7 +99,7 @@ impl AttributeSet {
 pub(crate) struct Encoded<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Encoded<'a> {
-    /// The BGP attributes; `None` if it is of another kind.
+    /// The BGP attributes; `None` for a set of another kind.
     pub(crate) fn bgp(self) -> Option<BgpAttributes<'a>> {
         decode_bgp(self.0)
     }
@@ -110,12 +110,12 @@ impl<'a> Encoded<'a> {
         next_hop(head)
     }
 
-    /// The next hops, sorted; `None` if it is of another kind.
+    /// The next hops, sorted; `None` for a set of another kind.
     pub(crate) fn next_hops(self) -> Option<NextHops> {
         self.0.strip_prefix(&[NEXT_HOPS]).and_then(next_hops::decode)
     }
 
-    /// The values; none if it is of another kind.
+    /// The values; empty for a set of another kind.
     pub(crate) fn values(self) -> impl Iterator<Item = Value<'a>> {
         let mut rest = self.0.strip_prefix(&[VALUES]).unwrap_or_default();
         std::iter::from_fn(move || next_value(&mut rest))
@@ -216,7 +216,7 @@ pub(crate) fn encode_values<'a>(values: impl Iterator<Item = Value<'a>>, out: &m
             }
             Value::Str(text) => {
                 out.push(2);
-                // 4 GiB of text in one value is no attribute.
+                // A value with 4 GiB of text is not supported.
                 let len = u32::try_from(text.len()).unwrap_or(0);
                 out.extend_from_slice(&len.to_le_bytes());
                 out.extend_from_slice(&text.as_bytes()[..len as usize]);
@@ -271,7 +271,7 @@ fn next_hop(head: &[u8; HEAD]) -> Option<IpAddr> {
     next_hops::unpack(*octets, head[1])
 }
 
-/// Takes the next value off the front; `None` at the end, and where there is no sense in it.
+/// Removes the first value; `None` at the end, and if the bytes are invalid.
 fn next_value<'a>(rest: &mut &'a [u8]) -> Option<Value<'a>> {
     let (&tag, after) = rest.split_first()?;
     let (value, after) = match tag {
@@ -291,7 +291,7 @@ fn next_value<'a>(rest: &mut &'a [u8]) -> Option<Value<'a>> {
     Some(value)
 }
 
-/// Whether these are the bytes of a set, as [`encode`] writes it and not otherwise.
+/// Whether these bytes are the encoding of a set, exactly as [`encode`] writes it.
 pub(crate) fn is_sound(bytes: &[u8]) -> bool {
     let mut again = Vec::with_capacity(bytes.len());
     match bytes.first() {
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_set_is_known() {
+    fn invalid_sets_are_detected() {
         for bytes in
             [&[][..], &[7], &[0; 39], &[1, 3], &[1, 2, 9, 0, 0, 0], &[1, 2, 1, 0, 0, 0, 0xff]]
         {

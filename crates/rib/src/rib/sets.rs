@@ -8,13 +8,13 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::set::{self, AttributeSet};
 use crate::chunks::Chunks;
 
-/// Every distinct set once, under a small number that is used again when nobody refers to it.
+/// Every distinct set once, under a small number that is reused when it has no references.
 #[derive(Default)]
 pub(super) struct Sets {
-    /// By number; `None` while that is free.
+    /// The sets by number; `None` while a number is free.
     sets: Chunks<Option<AttributeSet>>,
     references: Vec<u32>,
-    /// The one that was acquired last: updates that follow each other often have the same.
+    /// The set that was acquired last: successive updates often have the same set.
     last: Option<u32>,
     numbers: HashTable<u32>,
     free: Vec<u32>,
@@ -72,14 +72,14 @@ impl Sets {
         Some(number)
     }
 
-    /// One reference more to a set that is there; `None` when counts have run out.
+    /// Adds a reference to an existing set; `None` when counts have run out.
     pub(super) fn refer(&mut self, number: u32) -> Option<()> {
         let references = &mut self.references[number as usize];
         *references = references.checked_add(1)?;
         Some(())
     }
 
-    /// Gives one reference back.
+    /// Releases one reference.
     pub(super) fn release(&mut self, number: u32) {
         let references = &mut self.references[number as usize];
         *references -= 1;
@@ -110,7 +110,7 @@ impl Sets {
         &self.sets
     }
 
-    /// How many sets there are.
+    /// Number of sets.
     pub(super) fn len(&self) -> usize {
         self.sets.len() - self.free.len()
     }

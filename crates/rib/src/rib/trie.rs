@@ -29,8 +29,8 @@ pub(super) struct Trie<A: Addr> {
     /// The nodes with a route.
     routes: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// Some of the nodes on the way to the prefix that was looked for last, each below the one before: tables come
-    /// in order, and the next prefix is not far.
+    /// Some of the nodes on the path to the prefix of the last search, each below the one before: tables arrive in
+    /// order, so the next prefix is usually near.
     last: Vec<u32>,
 }
 
@@ -67,12 +67,12 @@ impl<A: Addr> Trie<A> {
         u32::try_from(self.nodes.0.len() - 1).expect("fewer than 2^32 nodes")
     }
 
-    /// How many more prefixes there is room for.
+    /// Number of further prefixes for which there is room.
     pub(super) fn is_full(&self) -> bool {
         self.nodes.0.len() >= u32::MAX as usize - 4
     }
 
-    /// The node of the prefix, which comes to be if it is new.
+    /// The node of the prefix, created if it does not exist.
     pub(super) fn node(&mut self, prefix: Prefix<A>) -> u32 {
         while let Some(&at) = self.last.last()
             && !self.prefix(at).covers(prefix)
@@ -95,8 +95,8 @@ impl<A: Addr> Trie<A> {
         new
     }
 
-    /// From a node whose prefix is at least so long, the way down to one that it covers is quicker than the hash
-    /// table, whose lines lie anywhere.
+    /// From a node whose prefix has at least this length, descending to a covered prefix is faster than the hash table,
+    /// whose accesses miss the caches.
     const NEAR: u8 = if A::BITS == 32 { 10 } else { 20 };
 
     /// An immutable copy for readers.
@@ -150,12 +150,12 @@ impl<A: Addr> Trie<A> {
         self.find(prefix).map(|node| self.path(node))
     }
 
-    /// The prefix of this node gets a route, and has none yet.
+    /// Gives a route to the node's prefix, which has none yet.
     pub(super) fn came(&mut self, node: u32) {
         let Self { nodes, routes, hasher, .. } = self;
         let hash = |&at: &u32| hasher.hash_one(nodes.prefix(at));
         if routes.len() == routes.capacity() {
-            // As the nodes lie in memory: the table itself would visit them in the order of hashes.
+            // In the order of the nodes in memory: the table itself would visit them in the order of hashes.
             let mut larger = HashTable::with_capacity((routes.len() + 1).max(routes.len() / 2 * 3));
             for (at, _) in (0..).zip(nodes.0.iter()).filter(|(_, node)| node.path != NO_PATH) {
                 larger.insert_unique(hash(&at), at, hash);
@@ -165,7 +165,7 @@ impl<A: Addr> Trie<A> {
         routes.insert_unique(hash(&node), node, hash);
     }
 
-    /// The prefix has no route any more: nodes that were there for it alone go.
+    /// Removes the route of the prefix, and the nodes that only this route needed.
     pub(super) fn remove(&mut self, prefix: Prefix<A>) {
         let Some(node) = self.find(prefix) else { return };
         self.last.clear();
@@ -175,7 +175,7 @@ impl<A: Addr> Trie<A> {
         }
         self.nodes.0[node].path = NO_PATH;
         let way: Vec<u32> = self.way(prefix).collect();
-        // It may leave its parent with one child and no route.
+        // The removal may leave the parent with one child and no route.
         for at in (1..way.len()).rev().take(2) {
             let (node, parent) = (way[at], way[at - 1]);
             let Node { kids, path, .. } = self.nodes.0[node];
@@ -189,7 +189,7 @@ impl<A: Addr> Trie<A> {
         }
     }
 
-    /// How many prefixes have a route.
+    /// Number of prefixes with a route.
     pub(super) fn len(&self) -> usize {
         self.routes.len()
     }
@@ -209,8 +209,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Runs of prefixes in order and anywhere, that come, get another path or go: a map, and each copy is the
-        /// map as it was then.
+        /// Prefixes in order and at random are added, changed and removed. The trie equals a map, and each copy equals
+        /// the map at the time of the copy.
         #[test]
         fn as_a_map_does(
             runs in prop::collection::vec((any::<u32>(), 0..=32u8, 1..30u32, 0..4u8), 0..60)

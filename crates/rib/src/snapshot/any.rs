@@ -1,4 +1,4 @@
-//! A snapshot file whose type its header decides.
+//! A snapshot file of either type, which its header determines.
 
 use std::path::Path;
 

@@ -72,7 +72,7 @@ impl DatedSnapshot {
         Ok(Self { opened, dated, origin })
     }
 
-    /// The dates, with where each table is from.
+    /// The dates, with the source of each table.
     pub fn dates(&self) -> &Dates {
         &self.dated.dates
     }
@@ -105,7 +105,7 @@ impl DatedSnapshot {
     /// As [`Snapshot::unchanged`](super::Snapshot::unchanged).
     ///
     /// # Errors
-    /// If somebody wrote into the file.
+    /// If a program wrote into the file.
     pub fn unchanged(&self) -> Result<(), SnapshotError> {
         self.origin.as_ref().map_or(Ok(()), Origin::unchanged)
     }

@@ -45,8 +45,8 @@ pub(super) struct Origin {
     mapped: Option<(File, Stamp)>,
 }
 
-/// The values that change when a program writes into a file. Its status time is not here: that changes with a link and
-/// with the name, too, and so whenever another file is put in its place.
+/// The values that change when a program writes into a file. Its status time is not included, because it also changes
+/// with links and renames, so whenever another file replaces it.
 #[derive(PartialEq, Eq)]
 struct Stamp {
     len: u64,
@@ -60,7 +60,7 @@ impl Stamp {
 }
 
 impl Origin {
-    /// Fails if somebody wrote into the mapped file.
+    /// Fails if a program wrote into the mapped file.
     pub(super) fn unchanged(&self) -> Result<(), SnapshotError> {
         let Some((file, stamp)) = &self.mapped else { return Ok(()) };
         let meta = file.metadata();
@@ -74,7 +74,7 @@ impl Origin {
     }
 }
 
-/// The operation that the operating system refused.
+/// An error with the operation that the operating system refused.
 const OPEN: &str = "cannot open the snapshot";
 
 /// Opens and checks a file of this type; without one, of the type that its header has.
@@ -84,14 +84,14 @@ pub(super) fn open_file(
     kind: Option<FileKind>,
 ) -> Result<(Opened, Origin), SnapshotError> {
     let io = |e| SnapshotError::io(path, OPEN, e);
-    // Before it is opened: opening a pipe would wait for its writer.
+    // The check precedes opening, because opening a pipe would wait for its writer.
     if !fs::metadata(path).map_err(io)?.is_file() {
         return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
     }
     let mut file = File::open(path).map_err(io)?;
     let meta = file.metadata().map_err(io)?;
     let len = usize::try_from(meta.len()).map_err(|e| io(io::Error::other(e)))?;
-    // Before memory is allocated by the length of a file that is no snapshot, or is cut.
+    // The header is checked before memory is allocated by the length of a file that is not a snapshot, or is truncated.
     let kind = check_head(&mut file, len, path, kind)?;
     let map = match loading {
         Loading::Auto => meta.permissions().readonly(),

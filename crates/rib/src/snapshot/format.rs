@@ -17,7 +17,7 @@ pub(crate) enum FileKind {
     /// The tables of several dates.
     Dated = 2,
 }
-/// Written in the machine's byte order; reads as something else in the other one.
+/// Written in the machine's byte order; on a machine of the other order, another number is read.
 const BYTE_ORDER: u32 = 0x0a0b_0c0d;
 
 pub(super) const HEADER: usize = 64;
@@ -37,7 +37,7 @@ pub(super) fn is_engine_name(name: &str) -> bool {
     name.len() <= MAX_ENGINE_NAME && name.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// The most that a JSON section may hold.
+/// Maximum size of a JSON section.
 pub(super) const MAX_JSON: usize = 16 << 20;
 
 /// One section: a name, a place, a checksum.
@@ -167,7 +167,7 @@ pub(super) fn decode_head(
     Ok((sections, stored))
 }
 
-/// Header and section table of a whole file, with the gaps between its sections.
+/// Reads header and section table of a complete file, and checks the gaps between its sections.
 pub(super) fn decode(file: &[u8], kind: FileKind) -> Result<(Vec<Section>, u128), SnapshotError> {
     let head = head_len(file, file.len(), kind)?;
     let (sections, table_digest) = decode_head(&file[..head], file.len())?;
@@ -252,9 +252,8 @@ fn decode_header(start: &[u8], file_len: usize, kind: FileKind) -> Result<usize,
     Ok(count)
 }
 
-/// One entry of the section table. Sections follow each other with nothing but alignment between
-/// them: `end` is where the one before ends, and the only place allowed follows from it. So no two can
-/// overlap, and none can be misaligned.
+/// One entry of the section table. Between sections there is only alignment: `end` is where the one before ends, and
+/// the only place allowed follows from it. So no two can overlap, and none can be misaligned.
 fn decode_entry(entry: &[u8], end: usize, file_len: usize) -> Result<Section, SnapshotError> {
     let (name, numbers) = entry.split_at(NAME);
     let len = name.iter().position(|&b| b == 0).unwrap_or(NAME);

@@ -44,10 +44,10 @@
 //! | `engine/FAMILY/TABLE` | | the engine's tables, as [`Persist`](fibula_core::Persist) gave them |
 //! | `rib/...` | | in a [checkpoint](crate::Rib::checkpoint): every peer's routes, see `checkpoint/mod.rs` |
 //!
-//! The table digest covers what the table says (the *logical* sections), not how it is looked up or where
-//! it is from: a table has the same one whatever engine is stored with it. The digest that commands print
-//! ([`Snapshot::digest`]) is not stored: it is the same hash over all sections but `provenance`. Sections
-//! with other names are checked for damage and otherwise left alone.
+//! The table digest covers the contents of the table (the *logical* sections), not its engines or its provenance: a
+//! table has the same digest whatever engine is stored with it. The digest that commands print ([`Snapshot::digest`])
+//! is not stored: it is the same hash over all sections except `provenance`. Sections with other names are checked for
+//! damage and otherwise left alone.
 //!
 //! # Version 2: several dates
 //!
@@ -79,13 +79,13 @@
 //!
 //! An engine checks its own tables when it is loaded ([`Persist::load`](fibula_core::Persist::load)).
 //!
-//! So a file that is truncated or damaged is refused. A file that was forged, checksums included, can
-//! say anything that a table can say, also give parents, buckets or engine tables that disagree with
-//! its prefixes, and then gives wrong answers; it cannot make a lookup read out of bounds, run long,
-//! or panic. Nothing is allocated by a size from the file beyond the file's own size.
+//! So a file that is truncated or damaged is refused. A file that was forged, checksums included, can contain any
+//! table, also parents, buckets or engine tables that disagree with its prefixes, and then gives wrong answers; it
+//! cannot make a lookup read out of bounds, run long, or panic. Nothing is allocated by a size from the file beyond the
+//! file's own size.
 //!
 //! No program may change a file while it is mapped. [`write()`] never does: it renames a new file over the old
-//! one, and makes it read-only. Files that somebody may write into are read, not mapped (ADR 13).
+//! one, and makes it read-only. Files that a user may write into are read, not mapped (ADR 13).
 
 mod any;
 #[cfg(test)]
@@ -113,7 +113,7 @@ use crate::array::{AlignedBytes, Image};
 use crate::{Columns, Provenance};
 
 pub use any::AnySnapshot;
-/// Bytes of a file can be used in place as addresses of either family.
+/// The bytes of a file can be used in place as addresses of either family.
 pub use bytemuck::Pod;
 pub use dated::DatedSnapshot;
 pub(crate) use dated::dated_sections;
@@ -135,7 +135,7 @@ impl Snapshot {
     /// Opens and checks the snapshot file.
     ///
     /// A read-only file, as [`write()`] leaves it, is mapped: processes share its memory.
-    /// Another is read into memory of this process. See [`Snapshot::open_with`].
+    /// Other files are read into the memory of this process. See [`Snapshot::open_with`].
     ///
     /// # Errors
     /// If the file cannot be read, is no snapshot, or is damaged in any way.
@@ -145,10 +145,10 @@ impl Snapshot {
 
     /// Opens and checks the snapshot file, mapped or read.
     ///
-    /// A mapped file must not change while it is open. If its owner or root truncates it all the same,
-    /// reading it kills the process (SIGBUS); if they overwrite it, lookups may panic or answer wrongly, and
-    /// [`Snapshot::unchanged`] says so afterwards. A file that was read cannot change, and one that changes
-    /// while it is being read is refused by its checksums.
+    /// A mapped file must not change while it is open. If its owner or root truncates it all the same, reading it kills
+    /// the process (SIGBUS); if they overwrite it, lookups may panic or answer wrongly, and [`Snapshot::unchanged`]
+    /// reports this afterwards. A file that was read cannot change, and one that changes while it is being read is
+    /// refused by its checksums.
     ///
     /// # Errors
     /// As [`Snapshot::open`].
@@ -157,12 +157,12 @@ impl Snapshot {
         Ok(Self { opened, origin: Some(origin) })
     }
 
-    /// Whether all answers so far came from what was checked at opening: a mapped file has the size and the
-    /// time of its last change that it had. Programs call it before they report success. A file that was
-    /// replaced by renaming is unchanged: the old one is still mapped.
+    /// Checks that all answers so far came from the data that were checked at opening: a mapped file still has its size
+    /// and its time of the last change. Programs call it before they report success. A file that was replaced by
+    /// renaming is unchanged: the old one is still mapped.
     ///
     /// # Errors
-    /// If somebody wrote into the file.
+    /// If a program wrote into the file.
     pub fn unchanged(&self) -> Result<(), SnapshotError> {
         self.origin.as_ref().map_or(Ok(()), Origin::unchanged)
     }
@@ -192,7 +192,7 @@ impl Snapshot {
         &self.opened.columns
     }
 
-    /// Where the table comes from.
+    /// The origin of the table.
     pub fn provenance(&self) -> &Provenance {
         &self.opened.provenance
     }
@@ -211,15 +211,15 @@ impl Snapshot {
         }
     }
 
-    /// The sections, for those after a table's.
+    /// The sections, for reading those that a table does not have.
     pub(crate) fn raw(&self) -> &Sections {
         &self.opened.sections
     }
 
-    /// A digest of everything in the file that answers depend on: routes, attributes, indices, engine
-    /// tables, and in a checkpoint the RIB. Equal digests are equal answers, on machines of the same byte
-    /// order. Where the table is from and when it was built does not count, so the same sources, built
-    /// again by the same program, have the same digest.
+    /// A digest of everything in the file that answers depend on: routes, attributes, indices, engine tables, and in a
+    /// checkpoint the RIB. Equal digests are equal answers, on machines of the same byte order. The origin of the table
+    /// and the time of its build are not included, so the same sources, built again by the same program, have the same
+    /// digest.
     ///
     /// It distinguishes files that differ by accident. It is no authentication: an attacker who can forge a file can
     /// forge its digest (XXH3 is not a cryptographic hash).

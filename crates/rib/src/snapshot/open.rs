@@ -1,8 +1,8 @@
 //! From bytes to a snapshot: the checks in their order.
 //!
 //! Every byte of the file is read once for its checksum and, where lookups rely on it, once more for
-//! its meaning. The checks are written without early exits so that the compiler vectorises them; only
-//! when one fails is the place looked for.
+//! its meaning. The checks are written without early exits so that the compiler vectorises them; the place of an error
+//! is searched only after a check failed.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) struct Opened {
     pub(super) families: PerFamily<Stored>,
     pub(super) columns: Columns,
     pub(super) provenance: Provenance,
-    /// Of a file of several dates.
+    /// The parts of a file of several dates.
     pub(super) dated: Option<Dated>,
 }
 
@@ -206,7 +206,7 @@ fn check_text(
         let reason = "offsets do not ascend from 0 to the end of the text";
         return Err(sections.blame(offsets_name, reason));
     }
-    // A continuation byte begins no value.
+    // A value must not begin with a continuation byte.
     let inside = |&offset: &u32| text.get(offset as usize).is_some_and(|b| b & 0xc0 == 0x80);
     if let Some(at) = offsets.iter().position(inside) {
         let reason = "the offset is inside a character".to_owned();

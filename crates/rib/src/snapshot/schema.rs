@@ -17,7 +17,7 @@ pub(super) struct ColumnSchema {
     pub(super) name: String,
     #[serde(with = "StoredKind")]
     pub(super) kind: ColumnKind,
-    /// What the texts were in their sources; programs that do not know it take them as text.
+    /// The original type of the texts; programs that do not know this field use them as text.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub(super) scalar: Option<Typed>,
 }
@@ -25,7 +25,7 @@ pub(super) struct ColumnSchema {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Typed(#[serde(with = "StoredType")] pub(super) ScalarType);
 
-/// How the schema spells a [`ScalarType`].
+/// The name of a [`ScalarType`] in the schema.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "ScalarType", rename_all = "lowercase")]
 enum StoredType {
@@ -36,7 +36,7 @@ enum StoredType {
     Wide,
 }
 
-/// How the schema spells a [`ColumnKind`].
+/// The name of a [`ColumnKind`] in the schema.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "ColumnKind", rename_all = "lowercase")]
 enum StoredKind {
@@ -54,7 +54,7 @@ impl Schema {
         Self { rows: columns.len(), columns: columns.columns.iter().map(column).collect() }
     }
 
-    /// Rows without columns take no space in the file: their number must be bounded by something.
+    /// Rows without columns take no space in the file, so their number is bounded by the number of routes.
     ///
     /// # Errors
     /// The error, if there are more than routes.

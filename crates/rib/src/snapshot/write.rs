@@ -76,7 +76,7 @@ pub(crate) fn write_dated(
     plan.map_err(|e| e.in_file(path))?.write(path)
 }
 
-/// The same in memory.
+/// Like [`write_dated`], but returns the bytes.
 pub(crate) fn dated_to_bytes(
     table: &Table,
     engines: [&EnginePart<'_>; 2],
@@ -130,7 +130,7 @@ pub fn to_bytes(
     to_bytes_with(table, v4, v6, Vec::new())
 }
 
-/// As [`to_bytes`], with sections of somebody else's behind the table's own.
+/// Like [`to_bytes`], with additional sections after the table's own.
 pub(crate) fn to_bytes_with(
     table: &Table,
     v4: &EnginePart<'_>,

@@ -28,9 +28,9 @@ pub enum Event {
     /// Another engine is used from now on, because the one before refused the table, or because this one suits the
     /// changed table better.
     Engine {
-        /// The engine that serves.
+        /// The engine that is used.
         now: &'static str,
-        /// Why those that are preferred to it do not.
+        /// The refusals of the preferred engines.
         refused: Vec<EngineRefusal>,
     },
     /// Every engine failed. The last good generation stays in use.
@@ -40,7 +40,7 @@ pub enum Event {
     },
     /// The live engine gives other answers than the RIB, and is being rebuilt.
     Difference {
-        /// The prefix at whose boundary it does.
+        /// The prefix at whose boundary the answers differ.
         prefix: String,
         /// The address.
         addr: String,
@@ -48,7 +48,7 @@ pub enum Event {
         expected: Hop,
         /// The engine's answer.
         found: Hop,
-        /// In how many probes of this audit it does.
+        /// Number of probes of this audit with different answers.
         differences: u64,
     },
     /// Idle readers hold two old generations: nothing can be published until one is released.
@@ -57,7 +57,7 @@ pub enum Event {
     NotFollowed {
         /// Its name.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Engines for tests: plain maps, that can be told to refuse, to fail, to dawdle and to lie.
+//! Engines for tests: plain maps that can be set to refuse, to fail, to be slow and to answer wrongly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use fibula_core::{
 };
 use fibula_rib::{Maker, Makers};
 
-/// What an engine does besides its work.
+/// The faults of an engine.
 #[derive(Clone)]
 pub struct Behaviour {
     pub name: &'static str,
-    /// More routes are refused.
+    /// The maximum number of routes; more are refused.
     pub most: usize,
     /// Whether it can be patched, and whether copies of it can.
     pub patches: bool,
     pub copies: bool,
     /// Builds panic while this is set.
     pub broken: Arc<AtomicBool>,
-    /// What a build takes.
+    /// The duration of a build.
     pub delay: Duration,
     /// Engines that were built while this was 0 are wrong about this address' /8.
     pub damage: Arc<AtomicU32>,
-    /// It knows nothing.
+    /// Whether the engine answers as if it had no routes.
     pub lies: bool,
-    /// How many there are.
+    /// Number of existing engines.
     pub alive: Arc<AtomicUsize>,
 }
 
@@ -51,13 +51,13 @@ impl Default for Behaviour {
 struct Plain<A: Addr> {
     map: BTreeMap<Prefix<A>, Hop>,
     behaviour: Behaviour,
-    /// What the damage was when it was built.
+    /// The damage at the time of the build.
     damage: u32,
 }
 
 pub fn maker<A: Addr>(behaviour: Behaviour) -> Maker<A> {
     Maker::new(behaviour.name, move |routes: &Routes<A>| {
-        assert!(!behaviour.broken.load(Ordering::Relaxed), "told to fail");
+        assert!(!behaviour.broken.load(Ordering::Relaxed), "set to fail");
         thread::sleep(behaviour.delay);
         if routes.len() > behaviour.most {
             let (limit, needed) = (behaviour.most as u64, routes.len() as u64);

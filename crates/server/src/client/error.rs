@@ -41,7 +41,7 @@ pub enum ClientError {
     Http(hyper::Error),
     /// The server did not answer in time.
     Late {
-        /// How long it had.
+        /// The timeout.
         patience: Duration,
     },
     /// The server refused the request.
@@ -94,7 +94,7 @@ impl std::error::Error for ClientError {
     }
 }
 
-/// Why there is no TLS connection.
+/// The reason why there is no TLS connection.
 pub(super) fn of_tls(server: String, error: io::Error) -> ClientError {
     // rustls names no kind for it, and the type behind it is that of a crate that only rustls uses.
     match error.to_string().contains("CaUsedAsEndEntity") {

@@ -59,7 +59,7 @@ pub struct Client {
     peer: Peer,
 }
 
-/// The server, and the connection to it while it is there.
+/// The server, and the connection to it while it is open.
 struct Peer {
     options: ClientOptions,
     host: String,
@@ -213,7 +213,7 @@ impl Client {
         let request = peer.request(Method::GET, &path, &headers, Bytes::new())?;
         runtime.block_on(async {
             let mut response = peer.send(request).await?;
-            // This connection has an answer that does not end.
+            // The answer on this connection does not end, so the connection cannot be reused.
             let connection = peer.sender.take();
             if response.status() != StatusCode::OK {
                 return Err(refused(&peer.whole(response).await?));
@@ -256,7 +256,7 @@ impl Peer {
         request.map_err(|error| ClientError::Answer { what: error.to_string() })
     }
 
-    /// Sends a request, over the connection that is there or a new one.
+    /// Sends a request over the existing connection or a new one.
     async fn send(&mut self, request: Request<Payload>) -> Result<Response<Incoming>, ClientError> {
         let patience = self.options.patience;
         let mut known = self.sender.take();
@@ -289,7 +289,7 @@ impl Peer {
         shake_hands(connected.map_err(|error| of_tls(server, error))?).await
     }
 
-    /// All of an answer. If it breaks off, the connection is of no further use.
+    /// Reads a complete answer. If it breaks off, the connection is dropped.
     async fn whole(&mut self, mut response: Response<Incoming>) -> Result<Answer, ClientError> {
         let mut body = Vec::new();
         loop {
@@ -394,7 +394,7 @@ fn refused(answer: &Answer) -> ClientError {
     ClientError::Refused { status: answer.status, sentence }
 }
 
-/// The event of a block of lines; `None` if it is only a sign of life.
+/// The event of a block of lines; `None` for a keep-alive comment.
 fn event(block: &str) -> Result<Option<ChangeEvent>, ClientError> {
     let field = |name: &str| {
         let value = block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

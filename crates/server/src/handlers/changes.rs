@@ -31,9 +31,9 @@ pub(crate) const MOST: u64 = 1000;
 
 pub(crate) const VIEWS: &[&str] = &["covered", "exact"];
 
-/// Changes that a reader of events takes at once.
+/// Maximum number of changes that a reader of events takes at once.
 const PART: usize = 256;
-/// Changes that a reader passes over before others have their turn.
+/// Maximum number of changes that a reader skips before other tasks have their turn.
 const SCANNED: usize = 16 * PART;
 /// Interval of keep-alive comments while nothing changes.
 const QUIET: Duration = Duration::from_secs(15);
@@ -67,8 +67,8 @@ impl Which {
         })
     }
 
-    /// Changes of the prefix and, unless it alone is asked for, of longer ones. The origin of a route that is gone is
-    /// that of its last path.
+    /// Changes of the prefix and, unless only the prefix itself is requested, of longer ones. The origin of a withdrawn
+    /// route is that of its last path.
     fn takes(&self, change: &Changed) -> bool {
         let covers = |prefix: AnyPrefix| match (prefix, change.prefix) {
             _ if self.is_exact => prefix == change.prefix,
@@ -141,7 +141,7 @@ pub(crate) fn events(site: &Arc<Site>, params: &Params) -> Answer {
     site.watched.notify_one();
     let mut response: Response<Payload> =
         of("text/event-stream", Payload::Events(Box::new(events)));
-    // For proxies that would hold events back.
+    // Some proxies would otherwise hold events back.
     response
         .headers_mut()
         .insert("x-accel-buffering", hyper::header::HeaderValue::from_static("no"));
@@ -155,7 +155,7 @@ fn begin(history: &History, base: u64, last: Option<u64>) -> (u64, Option<Option
         None => (next, None),
         Some(last) => match last.checked_sub(base) {
             Some(known) if known < next => (known + 1, None),
-            // Of an earlier start, or of none: all that is kept, and a word.
+            // The id is from an earlier start or unknown: sends all kept changes, and an event about the loss.
             _ => (history.since(1, 0).next, Some(None)),
         },
     }
@@ -186,9 +186,9 @@ struct ChangeEvents {
     ready: VecDeque<Bytes>,
     newest: Pin<Box<dyn Future<Output = ()> + Send>>,
     quiet: Pin<Box<Sleep>>,
-    /// Nothing was sent so far.
+    /// Whether nothing was sent so far.
     is_first: bool,
-    /// That somebody reads, for [`follow`]: the subscription of `newest` ends each time that it is ready.
+    /// Shows [`follow`] that there is a reader: the subscription of `newest` ends each time that it is ready.
     _reading: watch::Receiver<u64>,
     _place: OwnedSemaphorePermit,
 }
@@ -196,7 +196,7 @@ struct ChangeEvents {
 impl Events for ChangeEvents {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if std::mem::take(&mut self.is_first) {
-            // Makes the client and proxies see the beginning at once.
+            // The first bytes are sent at once, so that the client and proxies see the beginning.
             return Poll::Ready(Some(Bytes::from_static(b": changes of best routes\n\n")));
         }
         loop {
@@ -213,7 +213,7 @@ impl Events for ChangeEvents {
                 return Poll::Ready(None);
             }
             if !self.read() {
-                // Many changes that the request does not select: give other tasks their turn.
+                // The request selects none of many changes: other tasks get their turn.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -254,11 +254,11 @@ impl ChangeEvents {
     }
 }
 
-/// Follows the history, on a thread of its own, while somebody reads changes.
+/// Follows the history, on a thread of its own, while changes have readers.
 pub(crate) fn follow(site: &Site) {
-    /// How long to wait for a change before looking whether somebody still reads.
+    /// How long to wait for a change before checking whether there are still readers.
     const LOOK: Duration = Duration::from_millis(250);
-    /// Readers are woken no more often, however fast changes come.
+    /// The minimum interval of waking readers, however fast changes arrive.
     const REST: Duration = Duration::from_millis(2);
     let history = site.live.history();
     let mut next = history.next();

@@ -42,8 +42,8 @@ fn ok() -> Answer {
     json(&api::Health { status: "ok".to_owned() })
 }
 
-/// The fault. An answer that was wrong once is a fault of the program: it stays until that is started
-/// again, although the table was made anew at once.
+/// The fault. A wrong answer of an engine is a fault of the program, so it is reported until the program is restarted,
+/// although the table was rebuilt at once.
 fn trouble(site: &Site) -> Option<String> {
     let longest = site.options.longest_lag;
     for vrf in site.live.followed() {

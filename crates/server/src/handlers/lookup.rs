@@ -19,7 +19,7 @@ type Chain<A> = Vec<(Prefix<A>, Path)>;
 struct Seen<A> {
     sequence: u64,
     names: Names,
-    /// Name of a table, and the routes that cover the address.
+    /// The name of a table, and the routes that cover the address.
     tables: Vec<(TableName, Chain<A>)>,
 }
 

@@ -77,7 +77,7 @@ impl File {
         }
         let headers = response.headers_mut();
         headers.insert(header::ETAG, self.tag.clone());
-        // Revalidated each time, and sent again only when the program has changed.
+        // The browser revalidates a file each time, and receives it again only if the program has changed.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

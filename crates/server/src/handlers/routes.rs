@@ -1,4 +1,4 @@
-//! The routes of a prefix: every peer's path, and why the best one is.
+//! The routes of a prefix: every peer's path, and the reason why the best path is best.
 
 use std::sync::Arc;
 

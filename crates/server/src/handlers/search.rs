@@ -13,7 +13,7 @@ use crate::http::answer::{Answer, Refusal, json};
 use crate::http::params::Params;
 use crate::site::Site;
 
-/// Prefixes of a table, and peers, in an answer.
+/// Maximum number of prefixes of a table, and of peers, in an answer.
 pub(crate) const LIMIT: usize = 100;
 pub(crate) const MOST: u64 = 10_000;
 

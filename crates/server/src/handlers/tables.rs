@@ -49,7 +49,7 @@ pub(crate) fn all(site: &Site) -> Vec<api::TableStatus> {
 
 fn family<A: Addr>(site: &Site, vrf: Vrf, routes: usize) -> Option<api::FamilyStatus> {
     let counters = site.live.counters::<A>(vrf)?;
-    // Held for as long as it takes to read it.
+    // The generation is held only while it is read.
     let generation = site.live.current::<A>(vrf)?;
     let audit =
         api::AuditStatus { probes: counters.probes.get(), differences: counters.differences.get() };
@@ -67,7 +67,7 @@ fn family<A: Addr>(site: &Site, vrf: Vrf, routes: usize) -> Option<api::FamilySt
     })
 }
 
-/// Answers of a table's engines that were not those of the RIB.
+/// Number of answers of a table's engines that differed from the RIB's.
 pub(crate) fn differences(site: &Site, vrf: Vrf) -> u64 {
     let v4 = site.live.counters::<u32>(vrf).map_or(0, |counters| counters.differences.get());
     v4 + site.live.counters::<u128>(vrf).map_or(0, |counters| counters.differences.get())
@@ -99,14 +99,14 @@ pub(crate) fn hilbert(site: &Arc<Site>, params: &Params) -> Answer {
     Ok(response)
 }
 
-/// Blocks of 16 bits.
+/// Number of blocks, each with the same first 16 bits.
 const BLOCKS: usize = 1 << 16;
 
 /// For each block of 16 bits, in order, the share of its addresses that a prefix other than the default one
 /// covers: 0 for none, 255 for all, at least 1 for one. The prefixes are in order.
 fn shares(prefixes: impl Iterator<Item = Prefix<u32>>) -> Vec<u8> {
     let mut covered = vec![0_u32; BLOCKS];
-    // The end of what was counted: prefixes in order nest, or do not meet.
+    // The end of the counted addresses: prefixes in order are nested or disjoint.
     let mut end = 0_u64;
     for prefix in prefixes.filter(|prefix| prefix.len() > 0) {
         let first = u64::from(prefix.first()).max(end);

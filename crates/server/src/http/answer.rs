@@ -15,7 +15,7 @@ pub(crate) type Answer = Result<Response<Payload>, Refusal>;
 
 pub(crate) const JSON: &str = "application/json";
 
-/// Why a request is not answered.
+/// The reason why a request is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -63,12 +63,12 @@ impl Refusal {
     }
 }
 
-/// A body that is there as a whole.
+/// A complete body.
 pub(crate) fn whole(kind: &'static str, body: impl Into<Bytes>) -> Response<Payload> {
     of(kind, Payload::Whole(body.into()))
 }
 
-/// Any body. Answers about a table are of the moment.
+/// Any body. Answers are not cached, because tables change.
 pub(crate) fn of(kind: &'static str, body: Payload) -> Response<Payload> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();

@@ -16,7 +16,7 @@ pub(crate) trait Events: Send {
 
 /// The body of an answer.
 pub(crate) enum Payload {
-    /// Bytes that are there.
+    /// Complete bytes.
     Whole(Bytes),
     /// Pieces that another thread makes. An error ends the connection, so that a reader knows that the
     /// answer is not complete.

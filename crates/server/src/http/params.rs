@@ -16,7 +16,7 @@ pub(crate) struct Params {
     pub(crate) headers: HeaderMap,
 }
 
-/// Bytes of a text that errors repeat.
+/// Maximum number of bytes of a text that errors quote.
 const SHOWN: usize = 60;
 
 /// A text for an error, shortened.
@@ -113,7 +113,7 @@ impl Parameter {
     }
 }
 
-/// The address that a text is.
+/// Parses an address.
 pub(crate) fn address(text: &str) -> Result<IpAddr, Refusal> {
     text.parse().map_err(|_| {
         Refusal::bad(format_args!(
@@ -123,7 +123,7 @@ pub(crate) fn address(text: &str) -> Result<IpAddr, Refusal> {
     })
 }
 
-/// The prefix that a text is; of an address its host route, of an IPv4-mapped one the IPv4 prefix.
+/// Parses a prefix. An address gives its host route, and an IPv4-mapped address or prefix the IPv4 prefix.
 pub(crate) fn prefix(text: &str) -> Result<AnyPrefix, Refusal> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(AnyPrefix::host(address).unmapped());
@@ -137,7 +137,7 @@ pub(crate) fn prefix(text: &str) -> Result<AnyPrefix, Refusal> {
     }
 }
 
-/// Undoes the escapes of a URL; `None` where that is no text.
+/// Decodes the escapes of a URL; `None` if the result is not valid text.
 fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());

@@ -13,7 +13,7 @@ use tokio::time::{Sleep, sleep};
 pub(crate) struct Patient<S> {
     pub(crate) stream: S,
     stall: Duration,
-    /// Since it waits for the other end.
+    /// The time since which it waits for the other end.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 

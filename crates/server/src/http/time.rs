@@ -12,8 +12,8 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// Year, month and day, so many days after 1970-01-01. Years begin in March here: then the leap day is
-/// the last one of a year, and the months' lengths repeat every five months.
+/// Year, month and day of a number of days after 1970-01-01. Years begin in March here: then the leap day is the last
+/// one of a year, and the months' lengths repeat every five months.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468; // since 0000-03-01
     let (era, of_era) = (days / 146_097, days % 146_097);

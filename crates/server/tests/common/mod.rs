@@ -1,4 +1,4 @@
-//! A server with a table of its own, and a plain map of what was said to it.
+//! A server with a table of its own, and a plain map of the announced routes.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -17,14 +17,14 @@ use serde_json::Value;
 
 pub const MS: Duration = Duration::from_millis(1);
 
-/// Prefix by prefix of each table, what each peer says: the length of its path, and its origin.
+/// For each table and prefix, the path of each peer: its length and its origin.
 pub type Announced = BTreeMap<(&'static str, AnyPrefix), BTreeMap<u32, (u32, u32)>>;
 
 pub struct Lab {
     pub server: Server,
     pub live: Arc<Live>,
     pub board: Arc<Board>,
-    pub said: Announced,
+    pub announced: Announced,
     pub peers: Vec<u32>,
 }
 
@@ -58,7 +58,7 @@ impl Lab {
         options.listen = vec!["127.0.0.1:0".parse().unwrap()];
         change(&mut options);
         let server = Server::start(Arc::clone(&live), Arc::clone(&board), options).unwrap();
-        Self { server, live, board, said: Announced::new(), peers }
+        Self { server, live, board, announced: Announced::new(), peers }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -74,7 +74,7 @@ impl Lab {
     }
 
     /// A peer announces a path of this length and origin.
-    pub fn say(&mut self, table: &'static str, prefix: &str, peer: u32, path: (u32, u32)) {
+    pub fn announce(&mut self, table: &'static str, prefix: &str, peer: u32, path: (u32, u32)) {
         let prefix: AnyPrefix = prefix.parse().unwrap();
         let (as_path_len, origin_as) = path;
         let as_path = as_path(path);
@@ -87,17 +87,17 @@ impl Lab {
             ..BgpAttributes::default()
         };
         self.apply(table, prefix, peer, Change::Announce(Attributes::Bgp(&bgp)));
-        self.said.entry((table, prefix)).or_default().insert(peer, path);
+        self.announced.entry((table, prefix)).or_default().insert(peer, path);
     }
 
-    /// A peer takes its path back.
+    /// A peer withdraws its path.
     pub fn withdraw(&mut self, table: &'static str, prefix: &str, peer: u32) {
         let prefix: AnyPrefix = prefix.parse().unwrap();
         self.apply(table, prefix, peer, Change::Withdraw);
-        if let Some(paths) = self.said.get_mut(&(table, prefix)) {
+        if let Some(paths) = self.announced.get_mut(&(table, prefix)) {
             paths.remove(&peer);
             if paths.is_empty() {
-                self.said.remove(&(table, prefix));
+                self.announced.remove(&(table, prefix));
             }
         }
     }
@@ -107,7 +107,7 @@ impl Lab {
         self.live.apply(&Update { vrf, peer, ..Update::new(prefix, change) }).unwrap();
     }
 
-    /// Says much that nests and collides.
+    /// Announces many nested and equal prefixes.
     pub fn fill(&mut self, seed: u64, count: usize) {
         let mut rng = Rng::new(seed);
         for _ in 0..count {
@@ -118,7 +118,7 @@ impl Lab {
                 self.withdraw(table, &prefix, peer);
             } else {
                 let path = (1 + rng.below(4) as u32, 64600 + rng.below(5) as u32);
-                self.say(table, &prefix, peer, path);
+                self.announce(table, &prefix, peer, path);
             }
         }
         self.live.flush().unwrap();
@@ -126,21 +126,22 @@ impl Lab {
 
     /// The tables that have routes.
     pub fn tables(&self) -> Vec<&'static str> {
-        let mut tables: Vec<_> = self.said.keys().map(|(table, _)| *table).collect();
+        let mut tables: Vec<_> = self.announced.keys().map(|(table, _)| *table).collect();
         tables.dedup();
         tables
     }
 
     /// The prefixes of a table that `which` takes.
     pub fn prefixes(&self, table: &str, which: impl Fn(AnyPrefix) -> bool) -> Vec<AnyPrefix> {
-        let of_table = self.said.keys().filter(|(known, prefix)| *known == table && which(*prefix));
+        let of_table =
+            self.announced.keys().filter(|(known, prefix)| *known == table && which(*prefix));
         of_table.map(|(_, prefix)| *prefix).collect()
     }
 
-    /// The paths of a prefix, the best first: peers and what they say.
+    /// The paths of a prefix, the best first: peers with length and origin.
     pub fn paths(&self, table: &'static str, prefix: AnyPrefix) -> Vec<(u32, (u32, u32))> {
-        let said = self.said.get(&(table, prefix));
-        let mut paths: Vec<_> = said.into_iter().flatten().map(|(p, path)| (*p, *path)).collect();
+        let paths = self.announced.get(&(table, prefix));
+        let mut paths: Vec<_> = paths.into_iter().flatten().map(|(p, path)| (*p, *path)).collect();
         paths.sort_by_key(|(peer, (length, _))| (*length, *peer));
         paths
     }
@@ -177,7 +178,7 @@ pub fn length(prefix: AnyPrefix) -> u8 {
     }
 }
 
-/// What the API says of a peer.
+/// The API's JSON for a peer.
 pub fn peer_json(number: u32) -> Value {
     let (address, asn) = (format!("10.0.0.{}", number + 1), 64500 + number);
     serde_json::json!({
@@ -186,7 +187,7 @@ pub fn peer_json(number: u32) -> Value {
     })
 }
 
-/// What the API says of a path's attributes.
+/// The API's JSON for a path's attributes.
 pub fn attributes_json(peer: u32, path: (u32, u32)) -> Value {
     serde_json::json!({
         "kind": "bgp", "next_hop": format!("192.0.2.{peer}"), "as_path": as_path(path),
@@ -199,7 +200,7 @@ pub fn json(answer: &Answer) -> Value {
     serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
 }
 
-/// Asks for JSON, which has to be there.
+/// Requests a JSON document, which must exist.
 pub fn get(client: &mut Client, path: &str) -> Value {
     let answer = client.get(path, &[]).unwrap();
     assert_eq!(answer.status, 200, "{path}: {answer:?}");

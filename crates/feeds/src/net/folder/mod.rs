@@ -1,4 +1,4 @@
-//! The files of a folder, in the loop: decodes what the worker reads.
+//! The files of a folder, in the loop: decodes the blocks that the worker read.
 
 mod order;
 mod watch;
@@ -19,18 +19,18 @@ use self::order::Name;
 use self::watch::Watch;
 use self::worker::{Found, Worker};
 use super::link::{Context, Shown, TURN, is_fatal};
-use super::report::{Hear, SourceEvent, SourceReport, Throttle};
+use super::report::{OnReport, SourceEvent, SourceReport, Throttle};
 use super::source::Folder;
 use fibula_rib::Listener;
 
 use crate::peer_mapper::{PeerMapper, Peers};
 use crate::{Event, FeedError, SourceState, SourceStatus};
 
-/// Blocks that the worker may be ahead.
+/// Maximum number of blocks that the worker reads ahead.
 const AHEAD: usize = 8;
-/// When a folder that cannot be looked at is tried again.
+/// How long to wait before an unreadable folder is tried again.
 const RETRY: Duration = Duration::from_secs(10);
-/// Bytes that may come without the end of a record.
+/// Maximum number of bytes without the end of a record.
 const LONGEST_RECORD: usize = 64 << 20;
 
 pub(super) struct Reader {
@@ -41,7 +41,7 @@ pub(super) struct Reader {
     watch: Option<Watch>,
     ask: Sender<Vec<String>>,
     found: Receiver<Found>,
-    /// When the worker is asked to look again.
+    /// The time when the worker has to look again.
     look: Option<Duration>,
     peers: Peers,
     file: Option<Reading>,
@@ -56,9 +56,9 @@ pub(super) struct Reader {
 struct Reading {
     name: Name,
     driver: Driver,
-    /// Updates and damaged parts of the files before.
+    /// The numbers of updates and damaged parts in earlier files.
     before: (u64, u64),
-    /// Why the rest of it is not taken.
+    /// The reason why the rest of the file is skipped.
     failed: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Reader {
         token: Token,
         waker: Arc<Waker>,
     ) -> io::Result<Self> {
-        let (ask, asked) = mpsc::channel();
+        let (ask, requests) = mpsc::channel();
         let (to, found) = mpsc::sync_channel(AHEAD);
         let worker = Worker {
             folder: folder.path.clone(),
@@ -81,10 +81,10 @@ impl Reader {
             growing: BTreeMap::new(),
             taken: BTreeMap::new(),
         };
-        // Nobody waits for its end: a disk that hangs must not hold back a loop that stops.
+        // The thread is not joined: a hanging disk must not block a loop that stops.
         thread::Builder::new()
             .name("fibula-folder".to_owned())
-            .spawn(move || worker.run(&asked))?;
+            .spawn(move || worker.run(&requests))?;
         Ok(Self {
             name,
             shown,
@@ -104,7 +104,7 @@ impl Reader {
         })
     }
 
-    /// This peer's routes come from a checkpoint, and go on from there.
+    /// Assigns a peer whose routes come from a checkpoint.
     pub(super) fn adopt(&mut self, peer: u32) {
         self.peers.all.insert(peer);
     }
@@ -113,14 +113,14 @@ impl Reader {
         self.look
     }
 
-    /// It is time to look. What happens between the watch and the look is seen by both.
+    /// Makes the worker look at the folder. The watch is set before, so that no change is missed between the two.
     pub(super) fn tick(&mut self, cx: &mut Context<'_>) {
         if self.look.is_none_or(|look| look > cx.now) {
             return;
         }
         self.look = None;
         if let (Some(after), SourceState::Idle) = (&self.folder.after, self.state) {
-            // Checkpoints go on to hold it, if no file comes.
+            // Later checkpoints keep this position if no further file appears.
             cx.to.position(&self.name, after);
         }
         if self.watch.is_none() {
@@ -133,7 +133,7 @@ impl Reader {
     }
 
     fn ask(&mut self, complete: Vec<String>) {
-        // The worker ends only after this end.
+        // The worker ends only after this receiver is dropped.
         let _ = self.ask.send(complete);
     }
 
@@ -143,10 +143,10 @@ impl Reader {
         self.look = Some(cx.now + RETRY);
         self.trouble = Some(why.clone());
         self.set(SourceState::Lost);
-        self.report(cx.hear, SourceEvent::Unavailable { why, retry: RETRY });
+        self.report(cx.on_report, SourceEvent::Unavailable { why, retry: RETRY });
     }
 
-    /// Something happened in the folder, or the worker has found something. Says whether there may be more.
+    /// Handles events of the folder and results of the worker. Returns whether there may be more.
     pub(super) fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
         if let Some(watch) = &mut self.watch {
             match watch.read() {
@@ -204,7 +204,7 @@ impl Reader {
     fn bytes(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> Result<(), FeedError> {
         self.last = Some(cx.now);
         self.peers.figures.bytes += bytes.len() as u64;
-        self.decode(cx, |driver, told| driver.push(bytes, told).map_err(|e| e.to_string()))
+        self.decode(cx, |driver, mapper| driver.push(bytes, mapper).map_err(|e| e.to_string()))
     }
 
     fn decode(
@@ -219,9 +219,10 @@ impl Reader {
             return Ok(());
         }
         let file: Arc<str> = reading.name.0.as_str().into();
-        let events =
-            |event| hear_damage(event, (name, &file), &mut damage.borrow_mut(), cx.now, cx.hear);
-        let mut told = PeerMapper {
+        let events = |event| {
+            report_damage(event, (name, &file), &mut damage.borrow_mut(), cx.now, cx.on_report)
+        };
+        let mut mapper = PeerMapper {
             to: &mut *cx.to,
             peers,
             is_resync: reading.name.is_dump(),
@@ -230,8 +231,8 @@ impl Reader {
             events: &events,
             failed: None,
         };
-        let stepped = step(&mut reading.driver, &mut told);
-        reading.failed = match told.failed {
+        let stepped = step(&mut reading.driver, &mut mapper);
+        reading.failed = match mapper.failed {
             Some(error) if is_fatal(&error) => return Err(error),
             Some(error) => Some(error.to_string()),
             None => stepped.err(),
@@ -239,10 +240,10 @@ impl Reader {
         Ok(())
     }
 
-    /// The file ends. A dump that was read as a whole withdraws what it does not name.
+    /// Ends the file. A complete dump withdraws the routes that it does not contain.
     fn end_file(&mut self, read: io::Result<()>, cx: &mut Context<'_>) -> Result<(), FeedError> {
         let tail = if read.is_ok() { Tail::End } else { Tail::Cut };
-        self.decode(cx, |driver, told| match driver.finish(tail, told) {
+        self.decode(cx, |driver, mapper| match driver.finish(tail, mapper) {
             Ok(0) => Ok(()),
             Ok(left) => Err(format!("its last record is cut: {left} bytes are left")),
             Err(error) => Err(error.to_string()),
@@ -264,7 +265,7 @@ impl Reader {
         let updates = figures.announced + figures.withdrawn - before.0;
         let damaged = figures.damaged - before.1;
         match failed {
-            None => self.report(cx.hear, SourceEvent::Taken { file: name, updates, damaged }),
+            None => self.report(cx.on_report, SourceEvent::Taken { file: name, updates, damaged }),
             Some(why) => {
                 let offset = driver.offset();
                 let why =
@@ -277,10 +278,10 @@ impl Reader {
 
     fn pass_over(&mut self, file: String, why: String, cx: &mut Context<'_>) {
         self.trouble = Some(format!("{file}: {why}"));
-        self.report(cx.hear, SourceEvent::PassedOver { file, why });
+        self.report(cx.on_report, SourceEvent::PassedOver { file, why });
     }
 
-    /// The source is no more, nor are its routes.
+    /// Removes the source's routes.
     pub(super) fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         while let Some(peer) = self.peers.all.pop_first() {
             to.down(peer)?;
@@ -294,7 +295,7 @@ impl Reader {
         }
     }
 
-    /// How it stands, for the board.
+    /// The state for the board.
     pub(super) fn status(&self, now: Duration) -> SourceStatus {
         let ago = |last| SystemTime::now().checked_sub(now.saturating_sub(last));
         SourceStatus {
@@ -310,8 +311,8 @@ impl Reader {
         }
     }
 
-    fn report(&self, hear: &Hear, what: SourceEvent) {
-        hear(SourceReport { source: Arc::clone(&self.name), what });
+    fn report(&self, on_report: &OnReport, what: SourceEvent) {
+        on_report(SourceReport { source: Arc::clone(&self.name), what });
     }
 
     pub(super) fn close(self, registry: &Registry) {
@@ -321,15 +322,15 @@ impl Reader {
     }
 }
 
-/// Reports damage with the file that it is in, and not all of it.
-fn hear_damage(
+/// Reports damage with its file, and limits the number of reports.
+fn report_damage(
     event: Event,
     (source, file): (&Arc<str>, &Arc<str>),
     throttle: &mut Throttle,
     now: Duration,
-    hear: &Hear,
+    on_report: &OnReport,
 ) {
-    let report = |what| hear(SourceReport { source: Arc::clone(source), what });
+    let report = |what| on_report(SourceReport { source: Arc::clone(source), what });
     let Event::Damaged(damage) = event else { return report(SourceEvent::Protocol(event)) };
     let Some(more) = throttle.pass(now) else { return };
     if more > 0 {

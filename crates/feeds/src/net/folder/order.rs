@@ -1,4 +1,4 @@
-//! In which order the files of a folder are taken.
+//! The order in which the files of a folder are read.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 pub(super) struct Name(pub(super) String);
 
 impl Name {
-    /// The name of a file that may be taken.
+    /// The name of a file; `None` if files of this name are not read.
     pub(super) fn of(name: &str) -> Option<Self> {
         let is_unfinished = name.starts_with('.')
             || ["~", ".tmp", ".part"].iter().any(|ending| name.ends_with(ending))
@@ -15,7 +15,7 @@ impl Name {
         (!is_unfinished).then(|| Self(name.to_owned()))
     }
 
-    /// Whether it holds a table, and no updates.
+    /// Whether the file is a table dump rather than updates.
     pub(super) fn is_dump(&self) -> bool {
         let is = |word: &str| {
             let rest = self.0.strip_prefix(word);
@@ -26,7 +26,7 @@ impl Name {
 
     /// The time in the name, as text.
     fn time(&self) -> &str {
-        // A number of four digits: a collector's number may stand before it.
+        // Exactly four digits: a collector's number may precede them.
         let digits = |part: &[u8]| part.iter().all(u8::is_ascii_digit);
         let Some(begin) = self.0.as_bytes().windows(4).position(digits) else { return "" };
         let text = &self.0[begin..];
@@ -56,7 +56,8 @@ mod tests {
         let ordered = [
             "readme",
             "updates.20221122.1555.gz",
-            // RIPE's dump is gzip's and the updates might be bzip2's: endings have no say.
+            // RIPE's dumps are compressed with gzip and the updates may be with bzip2, so suffixes do not affect the
+            // order.
             "bview.20221122.1600.gz",
             "rib.20221122.1600.bz2",
             "updates.20221122.1600.bz2",

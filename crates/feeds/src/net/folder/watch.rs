@@ -1,4 +1,4 @@
-//! The system's word that something happened in a folder.
+//! Notifications of the system about changes in a folder.
 
 use std::io;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use mio::{Registry, Token};
 
-/// What happened since the last time.
+/// The changes since the last call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     /// Files that were renamed into the folder, or closed by their writer.
     pub(super) complete: Vec<String>,
-    /// Whether there was anything at all.
+    /// Whether there was any notification.
     pub(super) any: bool,
     /// Whether the folder itself is no longer there.
     pub(super) is_gone: bool,
@@ -33,7 +33,7 @@ mod system {
     pub(crate) struct Watch(OwnedFd);
 
     impl Watch {
-        /// After this time one has to look, whatever the system says.
+        /// The folder is looked at after this time even without a notification.
         pub(crate) const BLIND: Option<Duration> = None;
 
         pub(crate) fn new(folder: &Path, registry: &Registry, token: Token) -> io::Result<Self> {
@@ -50,7 +50,7 @@ mod system {
         }
 
         pub(crate) fn close(self, registry: &Registry) {
-            // It ends with the descriptor at the latest.
+            // The watch ends with the descriptor at the latest.
             let _ = registry.deregister(&mut SourceFd(&self.0.as_raw_fd()));
         }
 
@@ -86,7 +86,7 @@ mod system {
 mod system {
     use super::*;
 
-    /// Nothing: the folder is looked at from time to time.
+    /// Reports no changes: the folder is looked at from time to time.
     pub(crate) struct Watch;
 
     impl Watch {

@@ -12,48 +12,48 @@ use mio::Waker;
 
 use super::order::Name;
 
-/// What the worker has found.
+/// A message of the worker to the loop.
 pub(super) enum Found {
     /// A file begins.
     Begin(Name),
-    /// Its next bytes, decompressed.
+    /// The next bytes of the file, decompressed.
     Bytes(Vec<u8>),
-    /// Its end, or why it ends here.
+    /// The end of the file, or the reason why reading stopped.
     End(io::Result<()>),
     /// A file that became complete after a later one was taken.
     Late(Name),
-    /// There is nothing more to be taken for now. A file that is still being written is to be looked at again
-    /// after this time.
+    /// There is no further complete file for now. The time is when a file that is still being written must be looked at
+    /// again.
     Waiting(Option<Duration>),
-    /// The folder cannot be looked at.
+    /// The folder cannot be read.
     Failed(io::Error),
 }
 
-/// Bytes of a file that are handed over at a time.
+/// Size of the blocks in which a file is passed on.
 const BLOCK: usize = 128 << 10;
 
 pub(super) struct Worker {
     pub(super) folder: PathBuf,
     pub(super) settle: Duration,
-    /// The last file that was taken, or what counts as taken.
+    /// The last file that was read, or the name after which reading starts.
     pub(super) after: Option<Name>,
     pub(super) to: SyncSender<Found>,
     pub(super) waker: std::sync::Arc<Waker>,
-    /// Files of which the system said that they are complete.
+    /// Files that are complete according to the system's notifications.
     pub(super) complete: BTreeSet<String>,
-    /// Files that may still grow: as they were, and since when.
+    /// Files that may still grow: their last stamp, and since when it has not changed.
     pub(super) growing: BTreeMap<String, (Stamp, Instant)>,
-    /// The files that were taken, the latest ones, as they were then.
+    /// The stamps of the last files that were read, as of that time.
     pub(super) taken: BTreeMap<Name, Option<Stamp>>,
 }
 
-/// Files of which is known how they were when they were taken.
+/// Maximum number of files whose stamps are kept.
 const REMEMBERED: usize = 1000;
 
-/// What changes when a file is written.
+/// The properties of a file that change when it is written.
 pub(super) type Stamp = (u64, Option<SystemTime>);
 
-/// The receiver is gone.
+/// The receiver was dropped.
 struct Over;
 
 impl From<SendError<Found>> for Over {
@@ -63,18 +63,19 @@ impl From<SendError<Found>> for Over {
 }
 
 impl Worker {
-    /// Looks whenever it is asked to, with the names of files that are complete, until nobody asks or listens.
-    pub(super) fn run(mut self, asked: &Receiver<Vec<String>>) {
-        while let Ok(complete) = asked.recv() {
+    /// Looks at the folder for each request, which has the names of complete files, until the other end of a channel is
+    /// dropped.
+    pub(super) fn run(mut self, requests: &Receiver<Vec<String>>) {
+        while let Ok(complete) = requests.recv() {
             if self.look(complete).is_err() {
                 return;
             }
         }
     }
 
-    fn say(&self, found: Found) -> Result<(), Over> {
+    fn send(&self, found: Found) -> Result<(), Over> {
         self.to.send(found)?;
-        // Without a wake the loop still comes by when something else happens.
+        // If the wake fails, the loop sees the message when it wakes for another reason.
         let _ = self.waker.wake();
         Ok(())
     }
@@ -86,15 +87,15 @@ impl Worker {
                 self.complete.insert(name.0);
                 continue;
             }
-            // The word may come after the file was found and taken.
+            // The notification may arrive after the file was found and read.
             let is_as_taken = self.taken.get(&name).is_some_and(|then| *then == self.stamp(&name));
             if !is_as_taken && !name.is_dump() {
-                self.say(Found::Late(name))?;
+                self.send(Found::Late(name))?;
             }
         }
         let names = match self.names() {
             Ok(names) => names,
-            Err(error) => return self.say(Found::Failed(error)),
+            Err(error) => return self.send(Found::Failed(error)),
         };
         let first = match self.after {
             Some(_) => 0,
@@ -105,8 +106,8 @@ impl Worker {
             if !is_later_dump {
                 match self.remains(&name) {
                     Ok(None) => self.take(&name)?,
-                    Ok(Some(time)) => return self.say(Found::Waiting(Some(time))),
-                    // It is gone again: there is nothing to take, and nothing to wait for.
+                    Ok(Some(time)) => return self.send(Found::Waiting(Some(time))),
+                    // The file was removed: there is nothing to read or to wait for.
                     Err(_) => continue,
                 }
             }
@@ -116,10 +117,10 @@ impl Worker {
         }
         self.growing.clear();
         self.complete.clear();
-        self.say(Found::Waiting(None))
+        self.send(Found::Waiting(None))
     }
 
-    /// The files behind those that were taken, in order.
+    /// The files after those that were read, in order.
     fn names(&self) -> io::Result<Vec<Name>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -133,7 +134,7 @@ impl Worker {
         Ok(names)
     }
 
-    /// For how long the file may still grow, `None` if it is complete. An error if it is no file.
+    /// How long the file may still grow; `None` if it is complete. Fails if it is not a file.
     fn remains(&mut self, name: &Name) -> io::Result<Option<Duration>> {
         let meta = fs::metadata(self.folder.join(&name.0))?;
         if !meta.is_file() {
@@ -144,7 +145,7 @@ impl Worker {
         }
         let modified = meta.modified().ok();
         let age = modified.and_then(|time| time.elapsed().ok()).unwrap_or_default();
-        // The file system's clock may be another than ours: what is seen not to change counts as well.
+        // The file system's clock may differ from ours, so the time without an observed change also counts.
         let stamp = (meta.len(), modified);
         let seen = self.growing.entry(name.0.clone()).or_insert((stamp, Instant::now()));
         if seen.0 != stamp {
@@ -164,9 +165,9 @@ impl Worker {
         if self.taken.len() > REMEMBERED {
             self.taken.pop_first();
         }
-        self.say(Found::Begin(name.clone()))?;
+        self.send(Found::Begin(name.clone()))?;
         let read = self.read(&self.folder.join(&name.0))?;
-        self.say(Found::End(read))
+        self.send(Found::End(read))
     }
 
     fn read(&self, path: &Path) -> Result<io::Result<()>, Over> {
@@ -180,7 +181,7 @@ impl Worker {
             let read = input.by_ref().take(BLOCK as u64).read_to_end(&mut block);
             let is_end = block.is_empty();
             if !is_end {
-                self.say(Found::Bytes(block))?;
+                self.send(Found::Bytes(block))?;
             }
             match read {
                 Err(error) => return Ok(Err(error)),

@@ -1,4 +1,4 @@
-//! A session: a protocol, and the connection that it has or has not.
+//! A session: a protocol, and its connection if it has one.
 
 mod opening;
 
@@ -12,26 +12,26 @@ use self::opening::SERVED;
 pub(in crate::net) use self::opening::Via;
 use super::ahead::Ahead;
 use super::outbox::Outbox;
-use super::report::{Hear, SourceEvent, SourceReport, Throttle};
+use super::report::{OnReport, SourceEvent, SourceReport, Throttle};
 use super::stream::{Got, Stream, is_interrupted, is_pause};
 use crate::{ConnectionRefusal, FeedError, Protocol, SourceState, SourceStatus};
 
-/// What a session needs of the loop that it lives in.
+/// The parts of the loop that a session uses.
 pub(in crate::net) struct Context<'a> {
     pub(in crate::net) registry: &'a Registry,
     pub(in crate::net) now: Duration,
     pub(in crate::net) to: &'a mut dyn Listener,
-    pub(in crate::net) hear: &'a Hear,
-    /// For what is read, of all sources.
+    pub(in crate::net) on_report: &'a OnReport,
+    /// The read buffer, shared by all sources.
     pub(in crate::net) buffer: &'a mut [u8],
-    /// Streams on which something is left to be said before they are closed.
+    /// Streams with unsent data that are about to be closed.
     pub(in crate::net) farewells: &'a mut Vec<(Stream, Outbox)>,
 }
 
-/// Bytes that are read from a connection before it is the next one's turn.
+/// Maximum number of bytes read from a connection in one turn.
 pub(in crate::net) const TURN: usize = 128 << 10;
 
-/// What is shown of a session besides its state.
+/// The parts of a session's status that do not change.
 #[derive(Clone)]
 pub(in crate::net) struct Shown {
     pub(in crate::net) kind: &'static str,
@@ -42,7 +42,7 @@ pub(in crate::net) struct Shown {
 pub(in crate::net) struct Link {
     pub(in crate::net) name: Arc<str>,
     pub(in crate::net) shown: Shown,
-    /// As its speaker's.
+    /// The settings of its speaker.
     pub(in crate::net) settings: String,
     protocol: Box<dyn Protocol>,
     via: Via,
@@ -50,17 +50,17 @@ pub(in crate::net) struct Link {
     line: Line,
     ahead: Ahead,
     out: Outbox,
-    /// Of the connection that is there: when it began, and the bytes that it brought.
+    /// The beginning of the current connection, and its received bytes.
     began: Duration,
     brought: u64,
-    /// When a connection is opened next, and how long the last wait was.
+    /// The time of the next attempt to connect, and the length of the last wait.
     attempt: Option<Duration>,
     wait: Option<Duration>,
-    /// Whether the other end said anything since the board was written.
+    /// Whether data arrived since the board was last written.
     last: Option<Duration>,
     state: (SourceState, SystemTime),
     trouble: Option<String>,
-    /// For successive connections.
+    /// Limits the reports about successive connections.
     pub(in crate::net) reports: Throttle,
 }
 
@@ -102,34 +102,34 @@ impl Link {
         }
     }
 
-    /// This peer's routes come from a checkpoint.
+    /// Assigns a peer whose routes come from a checkpoint.
     pub(in crate::net) fn adopt(&mut self, peer: u32, now: Duration) {
         self.protocol.adopt(peer, now);
     }
 
-    /// A connection is opened then.
+    /// Sets the time of the next attempt to connect.
     pub(in crate::net) fn begin_at(&mut self, now: Duration) {
         self.attempt = Some(now);
     }
 
-    /// Whether nothing would be lost with it.
+    /// Whether the session can be dropped without losing routes or a connection.
     pub(in crate::net) fn is_over(&self) -> bool {
         matches!(self.line, Line::None)
             && self.attempt.is_none()
             && self.protocol.state() == SourceState::Idle
     }
 
-    /// When [`Link::tick`] has something to do.
+    /// The time when [`Link::tick`] has work to do.
     pub(in crate::net) fn deadline(&self) -> Option<Duration> {
         self.protocol.deadline().into_iter().chain(self.attempt).min()
     }
 
-    /// Somebody has connected: whether the protocol takes the connection in place of the one that is there. If it does
-    /// not, it may have something to say on that one.
+    /// Returns whether the protocol accepts a new connection in place of the existing one. If it refuses, it may send
+    /// data on the existing one.
     pub(in crate::net) fn admit(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionRefusal> {
         let admitted = self.protocol.admit(cx.now, self.out.bytes());
         match &self.line {
-            // What is not sent closes the connection, which changes nothing for the new one.
+            // If sending fails, the existing connection is closed, which does not affect the new one.
             Line::Open(_) => {
                 let _ = self.after(Ok(()), cx);
             }
@@ -138,7 +138,7 @@ impl Link {
         admitted
     }
 
-    /// A connection was accepted and admitted. The one before it, if it is still there, is dead or about to be.
+    /// Takes over an accepted and admitted connection. An existing one is dead or about to be closed.
     pub(in crate::net) fn attach(
         &mut self,
         mut stream: Stream,
@@ -162,7 +162,7 @@ impl Link {
         self.after(begun, cx)
     }
 
-    /// The connection has something to read, or room to write. Says whether it may have more.
+    /// Reads and writes a connection that is ready. Returns whether it may have more to read.
     pub(in crate::net) fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
         if let Line::Opening(stream) = &self.line {
             match stream.opened() {
@@ -220,8 +220,8 @@ impl Link {
         self.after(taken, cx)
     }
 
-    /// After a call of the protocol: sends what it says; if it failed, closes the connection. The error is
-    /// that of a table that nobody can feed any more.
+    /// Handles the result of a call of the protocol: sends its output, or closes the connection if the call failed.
+    /// Returns an error only if the table can take no further events.
     fn after(
         &mut self,
         called: Result<(), FeedError>,
@@ -266,7 +266,7 @@ impl Link {
         }
     }
 
-    /// The connection is of no further use.
+    /// Closes the connection.
     fn close(&mut self, why: &str, cx: &mut Context<'_>) {
         self.cut(why, |why, bytes| SourceEvent::Disconnected { why, bytes }, cx);
     }
@@ -298,7 +298,7 @@ impl Link {
         self.report(cx, what(why.to_owned(), self.brought));
     }
 
-    /// Time has passed. Says whether the connection is to be looked at.
+    /// Handles the passing of time. Returns whether the connection must be read.
     pub(in crate::net) fn tick(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
         let is_due = |at: Option<Duration>| at.is_some_and(|at| at <= cx.now);
         if is_due(self.protocol.deadline()) {
@@ -309,12 +309,12 @@ impl Link {
         if is_due { self.open(cx) } else { Ok(false) }
     }
 
-    /// Asks for everything again: by the protocol if it can, else by a new connection.
+    /// Requests everything again: by the protocol if it can, else by a new connection.
     pub(in crate::net) fn refresh(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
         let Line::Open(_) = &self.line else { return Ok(false) };
         match self.protocol.refresh(cx.now, cx.to, self.out.bytes()) {
             Ok(true) => self.after(Ok(()), cx)?,
-            // The writer of a pipe says what it says, and nothing again.
+            // The writer of a pipe cannot be made to send again.
             Ok(false) if matches!(self.via, Via::Path(_)) => return Ok(false),
             Ok(false) => self.close("closed, to be sent everything again", cx),
             Err(error) => self.after(Err(error), cx)?,
@@ -322,18 +322,18 @@ impl Link {
         Ok(true)
     }
 
-    /// The loop ends: the other end hears the last words. The routes stay.
+    /// Closes the connection when the loop ends, after the protocol's last message. The routes stay.
     pub(in crate::net) fn leave(&mut self, cx: &mut Context<'_>) {
         self.close_here("this end was stopped", cx);
     }
 
-    /// The source is no more, nor are its routes.
+    /// Removes the source and its routes.
     pub(in crate::net) fn end(&mut self, cx: &mut Context<'_>) -> Result<(), FeedError> {
         self.close_here("the source was removed", cx);
         self.protocol.end(cx.to)
     }
 
-    /// The operator wants no connection any more.
+    /// Closes the connection because the operator stopped or removed the source.
     fn close_here(&mut self, why: &str, cx: &mut Context<'_>) {
         if let Line::Open(_) = &self.line {
             self.protocol.close(self.out.bytes());
@@ -342,7 +342,7 @@ impl Link {
         self.attempt = None;
     }
 
-    /// How it stands, for the board.
+    /// The state for the board.
     pub(in crate::net) fn status(&mut self, now: Duration) -> SourceStatus {
         let clock = SystemTime::now();
         let state = self.protocol.state();
@@ -367,8 +367,8 @@ impl Link {
     }
 
     fn report(&mut self, cx: &Context<'_>, what: SourceEvent) {
-        let report = |what| (cx.hear)(SourceReport { source: Arc::clone(&self.name), what });
-        // A daemon that connects without end is no reason to fill a disk.
+        let report = |what| (cx.on_report)(SourceReport { source: Arc::clone(&self.name), what });
+        // A daemon that reconnects all the time must not fill the disk with reports.
         match self.reports.pass(cx.now) {
             None => return,
             Some(0) => {}

@@ -15,20 +15,20 @@ use crate::net::stream::{Stream, StreamDevice};
 
 /// How a session gets its connections.
 pub(in crate::net) enum Via {
-    /// From a door.
+    /// Accepted by a door.
     Accepted,
     Connect(SocketAddr, Retry),
     Path(PathBuf),
     Device(Box<dyn Fn() -> io::Result<Box<dyn StreamDevice>> + Send>, Retry),
 }
 
-/// Connections that lasted so long were none that failed.
+/// A connection that lasted this long counts as successful.
 pub(super) const SERVED: Duration = Duration::from_secs(10);
-/// The shortest wait behind none at all.
+/// The shortest wait between attempts, after a first attempt without a wait.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 impl Link {
-    /// Opens a connection, if it is for this end to open it.
+    /// Opens a connection, if this end is the one that opens connections.
     pub(in crate::net) fn open(&mut self, cx: &mut Context<'_>) -> Result<bool, FeedError> {
         self.attempt = None;
         let opened = match &self.via {
@@ -79,7 +79,7 @@ impl Link {
         self.wait
     }
 
-    /// A connection could not be opened.
+    /// Handles a failed attempt to connect.
     pub(super) fn unavailable(&mut self, error: &io::Error, cx: &mut Context<'_>) {
         if let Line::Opening(mut stream) = std::mem::replace(&mut self.line, Line::None) {
             stream.deregister(cx.registry);

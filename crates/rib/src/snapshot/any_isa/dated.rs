@@ -1,4 +1,4 @@
-//! Files of several dates that are not what was written: truncated, damaged, forged. As [`super::one`].
+//! Truncated, damaged and forged files of several dates, like [`super::one`].
 
 use std::hint::black_box;
 
@@ -34,7 +34,7 @@ fn sample(prefixes: usize) -> Vec<u8> {
     dated.to_bytes(&EnginePart::none(), &EnginePart::none()).unwrap().as_ref().to_vec()
 }
 
-/// Asks for everything that such a file can answer, and checks what must hold whatever it says.
+/// Reads everything from such a file, and checks the properties that hold for every accepted file.
 fn exercise(dated: &DatedSnapshot) {
     fn family<A: Addr + Pod>(dated: &DatedSnapshot, rng: &mut Rng) {
         let (routes, ask) = (dated.routes::<A>(), dated.timelines::<A>().ask());

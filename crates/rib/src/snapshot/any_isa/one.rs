@@ -45,7 +45,7 @@ fn sample(prefixes: usize) -> Vec<u8> {
     to_bytes(&table, &part, &EnginePart::none()).unwrap().as_ref().to_vec()
 }
 
-/// Asks for everything that a snapshot can answer, and checks what must hold whatever it says.
+/// Reads everything from a snapshot, and checks the properties that hold for every accepted file.
 fn exercise(snapshot: &Snapshot) {
     fn family<A: Addr + Pod>(snapshot: &Snapshot, rng: &mut Rng) {
         let stored = snapshot.family::<A>();
@@ -184,7 +184,7 @@ fn forged_files_are_refused_or_harmless() {
     assert!((300..9_700).contains(&opened), "{opened} of 10000 opened");
 }
 
-/// One byte, or an aligned number set to something that sizes and indices get wrong.
+/// Changes one byte, or sets an aligned number to a value that breaks sizes and indices.
 pub(super) fn mutate(bytes: &mut [u8], at: usize, rng: &mut Rng) {
     let telling = [0, 1, 2, ROWS, 59, 60, 61, 64, 1 << 31, u32::MAX - 1, u32::MAX];
     match rng.below(4) {
@@ -237,7 +237,7 @@ fn errors_name_the_section_and_the_item() {
 }
 
 #[test]
-fn headers_are_told_apart() {
+fn headers_are_distinguished() {
     let sound = sample(8);
     let with = |at: usize, value: &[u8]| {
         let mut bytes = sound.clone();

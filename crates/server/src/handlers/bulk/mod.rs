@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   body ── pump ──► channel ──► Input ─┐                       (a thread)
-//!                                       ├─ annotate: rows, of a table held still
+//!                                       ├─ annotate: rows, of one generation
 //!   answer ◄──────── channel ◄── Output ┘
 //! ```
 //!
@@ -45,7 +45,7 @@ pub(crate) const MEDIA: &[&str] = &[
 const FORMATS: [LogFormat; 5] =
     [LogFormat::JsonLines, LogFormat::Csv, LogFormat::Tsv, LogFormat::List, LogFormat::Arrow];
 
-/// Pieces that wait between a client and the thread that works for it, each way.
+/// Maximum number of waiting pieces between a client and its thread, in each direction.
 const WAITING: usize = 4;
 
 /// The status and headers of an answer.

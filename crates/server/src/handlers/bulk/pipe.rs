@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::Head;
 use crate::http::answer::Refusal;
 
-/// Bytes of a piece of an answer.
+/// Size of a piece of an answer in bytes.
 const PIECE: usize = 64 << 10;
 /// How long to wait for more of the body before the received part is answered.
 const GATHER: Duration = Duration::from_millis(20);
@@ -38,15 +38,15 @@ fn ending() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping; try again")
 }
 
-/// Passes a body on. What nobody takes any more is still read for a while: many clients see an answer only
-/// when they have sent everything.
+/// Passes on a body. When the thread takes no more of it, the rest is still read for a while: many clients read an
+/// answer only after they have sent everything.
 pub(super) async fn pump(
     mut body: Incoming,
     to: mpsc::Sender<Result<Bytes, Refusal>>,
     most: u64,
     stall: Duration,
 ) {
-    /// Bytes that are read for nothing.
+    /// Maximum number of bytes that are read and discarded.
     const DRAINED: u64 = 16 << 20;
     let (mut bytes, mut drained) = (0, 0);
     loop {
@@ -89,21 +89,21 @@ pub(super) struct Pipe {
     /// The receiver of the status and headers, until they are sent.
     pub(super) say_head: Option<oneshot::Sender<Result<Head, Refusal>>>,
     pub(super) head: Option<Head>,
-    /// When the lookup has to be done.
+    /// The time when the lookup must be finished.
     pub(super) until: Instant,
-    /// How long the client may take no byte.
+    /// Maximum time in which the client accepts no byte.
     pub(super) stall: Duration,
-    /// Rows so far, and the most.
+    /// Number of rows so far, and its maximum.
     pub(super) rows: (u64, u64),
     /// Whether rows are lines.
     pub(super) is_text: bool,
     pub(super) runtime: Handle,
     /// True once the server is stopping.
     pub(super) stop: watch::Receiver<bool>,
-    /// Input that was read and not taken yet, and output that was written and not sent yet.
+    /// Input that was received and not processed yet, and output that was written and not sent yet.
     pub(super) input: Bytes,
     pub(super) output: Vec<u8>,
-    /// Why the lookup cannot go on.
+    /// The reason why the lookup cannot continue.
     pub(super) refused: Option<Refusal>,
 }
 
@@ -187,7 +187,8 @@ impl Pipe {
         Err(self.refuse(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)))
     }
 
-    /// All is written. Rows of columns are counted behind the batch that has them, which may be the last one.
+    /// Ends the answer. Rows of columnar formats are counted after their batch, so they are checked here again for the
+    /// last batch.
     pub(super) fn finish(&mut self) {
         match self.check_rows().and_then(|()| self.send()) {
             Ok(()) => self.begin(),
@@ -195,7 +196,7 @@ impl Pipe {
         }
     }
 
-    /// It ends here: with a refusal if nothing was sent, else by an answer that is cut off.
+    /// Ends the lookup with an error: a refusal if nothing was sent, else a truncated answer.
     pub(super) fn fail(&mut self, error: Option<Refusal>) {
         let Some(refusal) = self.refused.take().or(error) else { return };
         match self.say_head.take() {
@@ -242,7 +243,7 @@ impl Write for Output {
         Ok(buf.len())
     }
 
-    /// Nothing: pieces are sent when they are large, or when there is no more input for a while.
+    /// Does nothing: pieces are sent when they are large, or when no more input arrives for a while.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
