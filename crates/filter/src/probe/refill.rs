@@ -18,8 +18,8 @@ use super::positions::BitPositions;
 use super::{Form, Job, Plan};
 use crate::families::HashFamily;
 
-/// Runs the loop of one of the papers' forms, and returns how many passed; `None` without vectors. Of a form for vectors
-/// of 512 bits that are not there, the 256-bit baseline is taken.
+/// Runs the loop of one of the papers' forms, and returns how many passed; `None` without vectors. Where a form needs
+/// vectors of 512 bits and they are missing, it runs the 256-bit baseline.
 pub fn run<T: Word, F: HashFamily>(
     job: &mut Job<'_, T>,
     plan: Plan,
