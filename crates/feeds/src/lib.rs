@@ -9,7 +9,7 @@
 //!   neighbour of BGP ─► BgpSession┘     (net: sockets, and the loop that owns them)
 //! ```
 //!
-//! Each event of a table is a method of [`Listener`]: a peer appears, an update arrives, a
+//! Each event of a table is a method of [`Listener`](fibula_rib::Listener): a peer appears, an update arrives, a
 //! session ends, a peer starts over, a peer has sent its whole table. A [`Rib`](fibula_rib::Rib) and a
 //! [`LiveFeed`] are listeners, and tests have others. The trait differs from [`Sink`](fibula_ingest::Sink), the methods
 //! of one source: its peers are those of the table, over all sources, and a call can fail.

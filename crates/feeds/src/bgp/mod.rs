@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A [`BgpSession`] is that machine (RFC 4271, 8, for a speaker that opens no connections: Connect and Active do not
-//! exist), and a [`Protocol`](crate::Protocol): bytes and times in, verbs to a [`Listener`](crate::Listener) and bytes
-//! to be sent out. Messages are decoded by [`fibula_ingest::bgp`], which MRT and BMP use, too. Messages of another
+//! exist), and a [`Protocol`](crate::Protocol): bytes and times in, verbs to a [`Listener`](fibula_rib::Listener) and
+//! bytes to be sent out. Messages are decoded by [`fibula_ingest::bgp`], which MRT and BMP use, too. Messages of another
 //! library would have to be translated to its updates, with the allocations that it avoids, and the library would
 //! decide which malformed UPDATE ends a session.
 //!

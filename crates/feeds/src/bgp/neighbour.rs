@@ -33,7 +33,7 @@ pub struct Neighbour {
     /// The source name of the table's peer.
     pub source: Option<Arc<str>>,
     /// Routes of each family that it may have in the table, with ADD-PATH paths. One more ends the session.
-    /// A listener that does not count ([`Listener::paths_of`](crate::Listener::paths_of)) has no limit.
+    /// A listener that does not count ([`Listener::paths_of`](fibula_rib::Listener::paths_of)) has no limit.
     pub most_routes: Option<u32>,
     /// How long it is refused after it exceeded `most_routes`.
     pub limit_pause: Duration,
