@@ -9,9 +9,9 @@
 //!
 //! A [`BgpSession`] is that machine (RFC 4271, 8, for a speaker that opens no connections: Connect and Active do not
 //! exist), and a [`Protocol`](crate::Protocol): bytes and times in, verbs to a [`Listener`](fibula_rib::Listener) and
-//! bytes to be sent out. Messages are decoded by [`fibula_ingest::bgp`], which MRT and BMP use, too. Messages of another
-//! library would have to be translated to its updates, with the allocations that it avoids, and the library would
-//! decide which malformed UPDATE ends a session.
+//! bytes to be sent out. Messages are decoded by [`fibula_ingest::bgp`], which MRT and BMP use, too. Messages of
+//! another library would have to be translated to its updates, with the allocations that it avoids, and the library
+//! would decide which malformed UPDATE ends a session.
 //!
 //! **Supported**: IPv4 and IPv6 unicast (RFC 4760), four-byte AS numbers (RFC 6793), next hops of IPv6 for IPv4
 //! (RFC 8950), several paths a prefix if wanted (ADD-PATH, RFC 7911), messages of 65,535 bytes (RFC 8654), route
