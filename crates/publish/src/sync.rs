@@ -9,7 +9,7 @@
 macro_rules! sync {
     () => {
         /// See `fibula_publish::sync`.
-        #[allow(dead_code, unused_imports)]
+        #[allow(dead_code, unused_imports, reason = "each crate uses a part")]
         mod sync {
             #[cfg(test)]
             pub(crate) use shuttle::sync::{

@@ -79,23 +79,23 @@ impl JsonLines {
         }
         let all = |name: &String| added.iter().map(|add| added_name(name, add)).collect::<Vec<_>>();
         let added = columns[..addresses].iter().flat_map(all).collect();
-        Ok(Self {
-            addresses,
-            present: columns.iter().map(|_| AtomicBool::new(false)).collect(),
-            names: Arc::new(Names { columns, added }),
-            strict: options.strict,
-            shape: None,
-            found: Vec::new(),
-            before: LineTemplate::default(),
-            any: Arc::default(),
-            between: Between::default(),
-            stray: false,
-            flows: None,
-        })
+        let mut decoder = Self::of(options, None, columns, added);
+        decoder.addresses = addresses;
+        Ok(decoder)
     }
 
     /// A decoder of the fields of flows. The first object shows their names.
     pub(crate) fn of_flows(options: &AnnotateOptions, choice: FlowChoice) -> Self {
+        Self::of(options, Some(choice), choice.all_names(), choice.added())
+    }
+
+    /// All of the columns are addresses or fields of flows.
+    fn of(
+        options: &AnnotateOptions,
+        flows: Option<FlowChoice>,
+        columns: Vec<String>,
+        added: Vec<String>,
+    ) -> Self {
         let mut decoder = Self {
             addresses: 0,
             present: Arc::new([]),
@@ -107,9 +107,9 @@ impl JsonLines {
             any: Arc::default(),
             between: Between::default(),
             stray: false,
-            flows: Some(choice),
+            flows,
         };
-        decoder.call(choice.all_names(), choice.added());
+        decoder.call(columns, added);
         decoder
     }
 
