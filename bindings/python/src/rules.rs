@@ -125,7 +125,7 @@ impl PyRules {
         py.detach(|| {
             let failed = |error| io_error(&path, &error);
             let file = File::open(&path).map_err(failed)?;
-            let (_, data) = fibula_ingest::decompress(Box::new(file)).map_err(failed)?;
+            let data = fibula_ingest::open_whole(file).map_err(failed)?;
             Self::of(data, &path, format, chain, source)
         })
     }

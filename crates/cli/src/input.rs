@@ -8,9 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::failure::Failure;
 
-/// Opens the file, `-` for standard input, and undoes its compression.
-pub fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
-    Ok(Input::open(path)?.decompressed()?.0)
+/// Opens the file, `-` for standard input, and undoes its compression, for a caller that keeps all of it in memory.
+pub fn open_whole(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    let raw: Box<dyn Read> = match Input::open(path)?.file() {
+        None => Box::new(io::stdin().lock()),
+        Some(file) => Box::new(file),
+    };
+    fibula_ingest::open_whole(raw).map_err(|error| Failure::io(path.display(), &error))
 }
 
 /// An input that is opened once: its format is found and its bytes are read from one descriptor. A file that is renamed
@@ -108,9 +112,11 @@ impl Read for Counted {
     }
 }
 
-/// Everything that the reader gives.
-pub fn read_all(mut input: impl Read, path: &Path) -> Result<Vec<u8>, Failure> {
+/// All bytes of [`open_whole`].
+pub fn read_whole(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    input.read_to_end(&mut bytes).map_err(|error| Failure::io(path.display(), &error))?;
+    open_whole(path)?
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::io(path.display(), &error))?;
     Ok(bytes)
 }

@@ -156,6 +156,7 @@ impl ReadArgs {
             allow_empty: self.allow_empty,
             as_path: self.as_path,
             communities: self.communities,
+            only_updates: false,
             text: self.text()?,
             progress: None,
         })

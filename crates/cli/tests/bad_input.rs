@@ -1,5 +1,9 @@
 //! Input that is missing, damaged or hostile: said plainly, never a panic.
 
+use std::io::Write;
+
+use flate2::{Compression, write::GzEncoder};
+
 use crate::common::{Files, done, execute, execute_with, json, read};
 
 #[test]
@@ -264,4 +268,41 @@ fn more_names_than_columns_are_refused() {
     );
     assert!(refused.err.contains(&wanted), "{}", refused.err);
     done(&["build", &csv, "--names", "prefix,site", "-o", &fib]);
+}
+
+/// An archive of 256 MiB of blanks and one of 70 MiB, which a megabyte of text could have.
+#[test]
+fn archives_made_to_fill_memory_are_refused() {
+    let mut archive = GzEncoder::new(Vec::new(), Compression::best());
+    let blanks = vec![b' '; 1 << 20];
+    (0..256).for_each(|_| archive.write_all(&blanks).unwrap());
+    let files = Files::new();
+    let bomb = files.with("bomb.gz", archive.finish().unwrap());
+    let out = files.path("out.fib");
+    let keys = format!("file:{bomb}");
+    for args in [
+        &["classify", &*bomb, "flows.csv"][..],
+        &["rpki", &bomb, "embedded"],
+        &["bench", "--table", "embedded", "--traffic", &keys, "--engines", "radix"],
+    ] {
+        let run = execute(args);
+        assert_eq!(run.code, 2, "{args:?}: {}", run.err);
+        assert!(run.err.contains("256 times its own size"), "{args:?}: {}", run.err);
+        assert!(run.err.contains("bomb.gz"), "{args:?}: {}", run.err);
+    }
+    assert!(!std::path::Path::new(&out).exists());
+}
+
+/// Files with holes, which have no data to read, but lengths.
+#[test]
+fn databases_that_cannot_be_are_refused_before_they_are_read() {
+    let files = Files::new();
+    let out = files.path("out.fib");
+    for (gib, what) in [(1, "its end has no metadata"), (6, "more than 4 GiB")] {
+        let name = files.path("sparse.mmdb");
+        std::fs::File::create(&name).unwrap().set_len(gib << 30).unwrap();
+        let run = execute(&["build", &name, "-o", &out]);
+        assert_eq!(run.code, 2, "{}", run.out);
+        assert!(run.err.contains(what), "{}", run.err);
+    }
 }

@@ -55,6 +55,8 @@ fn churn_is_followed_and_nothing_is_wrong() {
 fn mistakes_are_reported() {
     let files = Files::new();
     let binary = files.with("binary", [0u8, 1, 2, 3]);
+    let table = files.with("table.txt", "10.0.0.0/8 a\n");
+    let named_as_snapshot = files.with("table.fib", "10.0.0.0/8 a\n");
     for (args, what) in [
         (&["--updates", "no-such-file"][..], "no-such-file"),
         (&["--updates", "churn:x"], "churn:COUNT:SEED"),
@@ -65,6 +67,8 @@ fn mistakes_are_reported() {
         (&["--updates", "churn:1", "--audit", "some"], "off, sampling or full"),
         (&["--table", "embedded", "--updates", "churn:1", "--engine", "no-such"], "no engine"),
         (&["--updates", &binary], "name the format"),
+        (&["--updates", &table], "this is a table (format text); updates are MRT"),
+        (&["--updates", &named_as_snapshot], "this is a table (format text); updates are MRT"),
     ] {
         let result = execute(&[&["replay"], args, &QUICK].concat());
         assert_eq!(result.code, 2, "{args:?}: {}", result.err);

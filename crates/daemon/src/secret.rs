@@ -1,20 +1,28 @@
 //! Secrets in files: tokens and passwords, each the first line of its file.
 
-use std::fs;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use fibula_ingest::bounded;
+
 use crate::config::{ConfigError, Problem};
+
+/// Maximum number of bytes of a secret.
+const LONGEST: u64 = 4096;
 
 /// Reads the secret in a file that the setting of this name gives.
 ///
 /// # Errors
-/// If the file cannot be read, or its first line is empty.
+/// If the file cannot be read, or its first line is empty or longer than 4096 bytes.
 pub fn first_line(setting: &'static str, file: &Path) -> Result<String, ConfigError> {
     let error = |problem| ConfigError::from(problem).in_file(file);
-    let text = fs::read_to_string(file)
+    let mut line = String::new();
+    File::open(file)
+        .and_then(|file| BufReader::new(bounded(file, LONGEST)).read_line(&mut line))
         .map_err(|source| error(Problem::Unreadable { setting, error: source }))?;
-    match text.lines().next().map(str::trim) {
-        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+    match line.trim() {
+        line if !line.is_empty() => Ok(line.to_owned()),
         _ => Err(error(Problem::EmptySecret { setting })),
     }
 }

@@ -142,4 +142,13 @@ fn what_cannot_start_leaves_nothing_behind() {
     let token = ServeConfig::parse(token, "test.toml").unwrap();
     let error = Serve::check(&token).unwrap_err();
     assert!(error.to_string().starts_with("token-file /no/such/file: "), "{error}");
+    // Files without an end are not read to it.
+    let token = "http = { token-file = '/dev/zero' }\n[[fpm]]\nlisten = '127.0.0.1:0'";
+    let error = Serve::check(&ServeConfig::parse(token, "test.toml").unwrap()).unwrap_err();
+    assert!(
+        error.to_string().starts_with("token-file /dev/zero: it has more than 4096"),
+        "{error}"
+    );
+    let error = ServeConfig::read("/dev/zero".as_ref()).unwrap_err();
+    assert!(error.to_string().contains("more than 16777216 bytes"), "{error}");
 }

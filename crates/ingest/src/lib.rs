@@ -56,6 +56,7 @@ mod position;
 mod read;
 pub mod ris;
 pub mod text;
+mod whole;
 
 pub use fibula_core::{ColumnKind, ScalarType};
 
@@ -66,6 +67,7 @@ pub use decoder::{
 pub use driver::{DriveError, Driver, PullResult};
 pub use options::{Format, HostBits, ReadError, ReadOptions, ReadProgress, ReadReport, SourceSpec};
 pub use read::{read, read_from};
+pub use whole::{LONGEST_WHOLE, bounded, open_whole, read_whole};
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

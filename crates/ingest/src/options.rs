@@ -93,6 +93,12 @@ impl Format {
         (Self::Routes, "routes"),
     ];
 
+    /// Whether files of this format announce and withdraw routes, each at its time. The others are tables: prefixes
+    /// with values.
+    pub fn has_updates(self) -> bool {
+        matches!(self, Self::Mrt | Self::Bmp | Self::Ris | Self::Fpm | Self::Bgpdump)
+    }
+
     /// The format's name, which [`FromStr`] parses.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(format, _)| *format == self).map_or("auto", |(_, name)| name)
@@ -155,6 +161,8 @@ pub struct ReadOptions<'a> {
     pub as_path: bool,
     /// Provides [`BgpAttributes::communities`](fibula_core::BgpAttributes::communities) as text.
     pub communities: bool,
+    /// Refuses formats that are tables and never updates; see [`Format::has_updates`].
+    pub only_updates: bool,
     /// Options for text: columns, header, delimiter, host bits.
     pub text: TextOptions,
     /// A function that is called after every block.
@@ -169,6 +177,7 @@ impl fmt::Debug for ReadOptions<'_> {
             .field("allow_empty", &self.allow_empty)
             .field("as_path", &self.as_path)
             .field("communities", &self.communities)
+            .field("only_updates", &self.only_updates)
             .field("text", &self.text)
             .finish_non_exhaustive()
     }
@@ -217,6 +226,13 @@ pub enum ReadError {
         /// Its description.
         what: &'static str,
     },
+    /// The content is a table, where [`ReadOptions::only_updates`] was set.
+    NoUpdates {
+        /// The file.
+        file: String,
+        /// Its format.
+        format: Format,
+    },
     /// The archive around the content is damaged or cut short, and [`ReadOptions::salvage`] was not set.
     Archive {
         /// The file.
@@ -264,6 +280,12 @@ impl fmt::Display for ReadError {
                 )
             }
             Self::NoTable { file, what } => write!(f, "{file}: {what}"),
+            Self::NoUpdates { file, format } => {
+                write!(
+                    f,
+                    "{file}: this is a table (format {format}); updates are MRT, BMP, FPM, RIS Live or bgpdump"
+                )
+            }
             Self::Archive { file, compression, offset, error } => write!(
                 f,
                 "{file}: the {compression} archive is damaged or cut short behind byte {offset} of its \

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
@@ -21,18 +21,20 @@ use crate::mmdb::MmdbDecoder;
 use crate::mrt::MrtDecoder;
 use crate::ris::RisDecoder;
 use crate::text::TextDecoder;
+use crate::whole::unpacks_too_far;
 use crate::{
-    Damage, Decoder, DriveError, Driver, Format, PeerInfo, PeerState, PullResult, ReadError,
-    ReadOptions, ReadProgress, ReadReport, Sink, SourceInfo, SourceSpec, StopReason, Tail,
-    compress, detect, driver, lines,
+    Compression, Damage, Decoder, DriveError, Driver, Format, PeerInfo, PeerState, PullResult,
+    ReadError, ReadOptions, ReadProgress, ReadReport, Sink, SourceInfo, SourceSpec, StopReason,
+    Tail, compress, detect, driver, lines,
 };
 
 /// Bytes that may wait for the end of their record; no record of text or MRT is as long.
 const LONGEST_RECORD: usize = 64 << 20;
-/// mmdb and JSON are read as a whole. They are smaller than this, and archives of them do not unpack to so
-/// many times their size, beyond the above.
-const LONGEST_FILE: usize = 16 << 30;
-const UNPACKED: u64 = 256;
+/// mmdb and JSON are read as a whole; pointers of mmdb have 32 bits.
+const LONGEST_FILE: u64 = 4 << 30;
+/// Bytes at the end of an mmdb file that have the beginning of its metadata, and the mark of that.
+const MMDB_TAIL: u64 = 128 << 10;
+const MMDB_MARK: &[u8] = b"\xab\xcd\xefMaxMind.com";
 
 /// Reads a source to its end, and passes it to `sink`.
 ///
@@ -77,12 +79,16 @@ pub fn read(
     if source.is_stdin() {
         return drive(source, io::stdin().lock(), stat, options, sink);
     }
-    let file = File::open(&source.path).map_err(io_error)?;
+    let mut file = File::open(&source.path).map_err(io_error)?;
     let meta = file.metadata().map_err(io_error)?;
     let modified = meta.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
     let stat = Stat {
         total: meta.is_file().then_some(meta.len()),
         modified: modified.map(|since| since.as_secs()),
+        has_no_mmdb_mark: match meta.is_file() {
+            true => has_no_mmdb_mark(&mut file, meta.len()).map_err(io_error)?,
+            false => false,
+        },
     };
     drive(source, file, stat, options, sink)
 }
@@ -105,6 +111,20 @@ pub fn read_from(
 struct Stat {
     total: Option<u64>,
     modified: Option<u64>,
+    /// The file is longer than most, and its end is not that of an mmdb file.
+    has_no_mmdb_mark: bool,
+}
+
+/// Whether the end of a file is not that of an mmdb file. Not looked at in files that are read in no time.
+fn has_no_mmdb_mark(file: &mut File, len: u64) -> io::Result<bool> {
+    if len <= LONGEST_RECORD as u64 {
+        return Ok(false);
+    }
+    let mut tail = Vec::new();
+    file.seek(SeekFrom::Start(len - MMDB_TAIL))?;
+    file.take(MMDB_TAIL).read_to_end(&mut tail)?;
+    file.rewind()?;
+    Ok(!tail.windows(MMDB_MARK.len()).any(|window| window == MMDB_MARK))
 }
 
 fn drive(
@@ -125,8 +145,23 @@ fn drive(
         },
         format => format,
     };
+    if options.only_updates && !format.has_updates() {
+        return Err(ReadError::NoUpdates { file: name, format });
+    }
     let is_whole = matches!(format, Format::Mmdb | Format::Json);
-    let limit = if is_whole { LONGEST_FILE } else { LONGEST_RECORD };
+    let limit = match is_whole {
+        true => usize::try_from(LONGEST_FILE).unwrap_or(usize::MAX),
+        false => LONGEST_RECORD,
+    };
+    if is_whole && stat.total.is_some_and(|total| total > LONGEST_FILE) {
+        let what = "it has more than 4 GiB, more than any file of this format";
+        return Err(ReadError::NoTable { file: name, what });
+    }
+    if format == Format::Mmdb && stat.has_no_mmdb_mark && input.compression == Compression::None {
+        let what =
+            "no MaxMind database: its end has no metadata; perhaps the download was cut short";
+        return Err(ReadError::NoTable { file: name, what });
+    }
     let mut driver = Driver::new(decoder(format, options), limit);
     let mut sink = Named {
         sink,
@@ -218,7 +253,7 @@ fn pump(
         match driver.pull(input, sink) {
             Ok(PullResult::Bytes(_)) => {
                 let (bytes, raw) = (driver.pending().len(), input.raw.count.get());
-                if bytes.saturating_sub(LONGEST_RECORD) as u64 > raw.saturating_mul(UNPACKED) {
+                if unpacks_too_far(bytes as u64, raw) {
                     return Err(DriveError::TooLong { bytes });
                 }
                 progress(driver.records(), raw);
@@ -246,7 +281,7 @@ fn pump(
 /// A decompressed input whose beginning was looked at.
 struct Input {
     raw: Raw,
-    compression: compress::Compression,
+    compression: Compression,
     /// The beginning, which is enough to detect the format; `at` bytes of it were read again.
     head: Vec<u8>,
     at: usize,

@@ -38,11 +38,6 @@ pub enum RpkiError {
         /// The error of the operating system or the decompressor.
         error: io::Error,
     },
-    /// A file is larger than any file of VRPs.
-    TooLong {
-        /// The file.
-        file: String,
-    },
     /// The content of a file is not VRPs.
     Bad {
         /// The file.
@@ -78,7 +73,7 @@ impl RpkiError {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Io { .. } | Self::Table(_) => return None,
-            Self::TooLong { .. } | Self::Bad { .. } => {
+            Self::Bad { .. } => {
                 "VRPs are the JSON or CSV that routinator (`routinator vrps --format json`) and rpki-client \
                  (`json`, `csv`) write; get the file again, or correct the line"
             }
@@ -99,13 +94,6 @@ impl fmt::Display for RpkiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { file, error } => write!(f, "{file}: {error}"),
-            Self::TooLong { file } => {
-                write!(
-                    f,
-                    "{file}: longer than {} GiB, and no file of VRPs is",
-                    crate::read::LONGEST >> 30
-                )
-            }
             Self::Bad { file, error } => write!(f, "{file}, {error}"),
             Self::Empty { file } => write!(f, "{file}: no VRPs in it"),
             Self::NoColumn { asked, columns } if columns.is_empty() => {

@@ -8,9 +8,6 @@ use fibula_rib::SourceRecord;
 
 use crate::{Decoded, RpkiError, Vrp, Vrps, decode};
 
-/// Maximum size of a file. In 2026 the longest format has a few hundred MiB.
-pub(crate) const LONGEST: u64 = 2 << 30;
-
 /// A file of VRPs that was read.
 #[derive(Clone, Debug)]
 pub struct VrpFile {
@@ -61,7 +58,8 @@ pub fn read_all(
 /// Reads a file of VRPs, `-` for standard input. gz, bz2, xz and zstd are decompressed.
 ///
 /// # Errors
-/// If it cannot be read, or any entry is not a VRP; [`RpkiError::Empty`] if there is no VRP, unless `allow_empty`.
+/// If it cannot be read or has more than [`fibula_ingest::LONGEST_WHOLE`] bytes, or any entry is not a VRP;
+/// [`RpkiError::Empty`] if there is no VRP, unless `allow_empty`.
 pub fn read(path: &Path, allow_empty: bool) -> Result<VrpFile, RpkiError> {
     let name = path.display().to_string();
     let fail = |error| RpkiError::Io { file: name.clone(), error };
@@ -69,12 +67,7 @@ pub fn read(path: &Path, allow_empty: bool) -> Result<VrpFile, RpkiError> {
         true => Box::new(io::stdin().lock()),
         false => Box::new(File::open(path).map_err(fail)?),
     };
-    let (_, input) = fibula_ingest::decompress(raw).map_err(fail)?;
-    let mut bytes = Vec::new();
-    input.take(LONGEST + 1).read_to_end(&mut bytes).map_err(fail)?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(RpkiError::TooLong { file: name });
-    }
+    let bytes = fibula_ingest::read_whole(raw).map_err(fail)?;
     let decoded = decode(&bytes);
     let decoded = decoded.map_err(|error| RpkiError::Bad { file: name.clone(), error })?;
     if decoded.vrps.is_empty() && !allow_empty {

@@ -8,8 +8,6 @@ mod isa;
 mod report;
 mod updates;
 
-use std::path::Path;
-
 use core_affinity::CoreId;
 use fibula_core::{Addr, BuildError, Family, Hop, Routes};
 
@@ -213,8 +211,8 @@ impl Bench<'_> {
         traffic: &TrafficInput,
     ) -> Result<Vec<Vec<A>>, Failure> {
         let (count, seed) = (self.args.keys as usize, self.args.seed);
-        let read = |path: &Path| input::read_all(input::open(path)?, path);
-        let keys = traffic.keys(routes, count, self.args.threads as usize, seed, read)?;
+        let keys =
+            traffic.keys(routes, count, self.args.threads as usize, seed, input::read_whole)?;
         if keys.is_empty() {
             note(format_args!("{traffic}: no IP{} addresses, skipped", A::FAMILY));
         }

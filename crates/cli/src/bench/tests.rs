@@ -1,5 +1,7 @@
 //! A wrong engine is not timed.
 
+use std::path::Path;
+
 use fibula_core::Addr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -159,7 +159,7 @@ fn rules(args: &Args) -> Result<RuleText, Failure> {
     let mut options = RuleOptions::default();
     (options.chain, options.source) = (args.chain.clone(), args.source);
     options.action = args.action.0.clone();
-    let (data, file) = (input::open(&args.rules)?, args.rules.display());
+    let (data, file) = (input::open_whole(&args.rules)?, args.rules.display());
     read_file(data, file, args.format, &options).map_err(|error| match error.problem() {
         RuleFileProblem::Unreadable(problem) => Failure::io(error.file(), problem),
         _ => match error.hint() {

@@ -40,7 +40,8 @@ impl Updates {
             }
             // Found out now, not after the table was read.
             let meta = std::fs::metadata(name).map_err(|error| {
-                Failure::io(name, &error).hint("updates are MRT files, or churn:COUNT:SEED")
+                Failure::io(name, &error)
+                    .hint("updates are MRT, BMP or FPM files, or churn:COUNT:SEED")
             })?;
             if !meta.is_file() {
                 return Err(Failure::new(format_args!("{name}: not a regular file"))
@@ -75,7 +76,7 @@ impl<'a> Player<'a> {
 
     pub fn table(&mut self, source: &Source, to: &mut dyn Listener) -> Result<(), Failure> {
         if let Source::Feed(path) = source {
-            return self.file(path, to);
+            return self.file(path, false, to);
         }
         let loaded = table::load(&[(String::new(), source.clone())], self.read)?;
         Ok(fibula_feeds::table(&loaded.table, to)?)
@@ -83,19 +84,25 @@ impl<'a> Player<'a> {
 
     pub fn updates(&mut self, updates: &Updates, to: &mut dyn Played) -> Result<(), Failure> {
         match updates {
-            Updates::File(path) => self.file(path, to),
+            Updates::File(path) => self.file(path, true, to),
             Updates::Churn(count, seed) => {
                 Ok(fibula_feeds::churn(*count, *seed, &to.prefixes(), to)?)
             }
         }
     }
 
-    fn file(&mut self, path: &Path, to: &mut dyn Listener) -> Result<(), Failure> {
+    fn file(
+        &mut self,
+        path: &Path,
+        only_updates: bool,
+        to: &mut dyn Listener,
+    ) -> Result<(), Failure> {
         let spec = self.read.spec(path);
         let report = {
             let bar = Bar::new(&spec.name());
             let mut show = |progress| bar.show(progress);
             let mut options = self.read.decoder()?;
+            options.only_updates = only_updates;
             options.progress = Some(&mut show);
             fibula_feeds::file(&spec, &mut options, &mut self.instances.follow(to))?
         };

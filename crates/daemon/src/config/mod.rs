@@ -41,6 +41,7 @@ pub use route::{PipelineConfig, RouteConfig, RouterConfig, Threads};
 #[cfg(target_os = "linux")]
 pub use route_problem::RouteProblem;
 pub use source::{ConfiguredSource, SourceConfig};
+pub(crate) use text::text_of;
 pub use time::{Time, TimeError};
 
 #[cfg(target_os = "linux")]

@@ -1,17 +1,29 @@
 //! The text of a configuration, in TOML.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
+use fibula_ingest::bounded;
 use serde::de::DeserializeOwned;
 
 use super::{ConfigError, Problem};
 
+/// Maximum number of bytes of a file of configuration.
+const LONGEST: u64 = 16 << 20;
+
+/// The text in a file of at most so many bytes.
+pub fn text_of(path: &Path, longest: u64) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path).and_then(|file| bounded(file, longest).read_to_string(&mut text))?;
+    Ok(text)
+}
+
 /// Reads a file of configuration.
 pub fn read(path: &Path) -> Result<String, ConfigError> {
     let unreadable = |error| Problem::Unreadable { setting: "--config", error };
-    std::fs::read_to_string(path)
-        .map_err(|error| ConfigError::from(unreadable(error)).in_file(path))
+    text_of(path, LONGEST).map_err(|error| ConfigError::from(unreadable(error)).in_file(path))
 }
 
 /// The description of a type for a user, by its name in the parser's messages.

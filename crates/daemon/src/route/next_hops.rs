@@ -21,9 +21,10 @@ use std::path::Path;
 
 use fibula_core::{NextHop, NextHops, RouteKind, Value};
 use fibula_fib::Columns;
+use fibula_ingest::LONGEST_WHOLE;
 
 use super::NextHopsProblem;
-use crate::config::{ConfigError, Problem};
+use crate::config::{ConfigError, Problem, text_of};
 
 /// The next hops of every hop of the table, by its number.
 ///
@@ -50,7 +51,7 @@ pub fn check(path: &Path, ports: usize) -> Result<(), ConfigError> {
 }
 
 fn read(path: &Path, interface: &dyn Fn(usize) -> Option<u32>) -> Result<Meanings, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = text_of(path, LONGEST_WHOLE).map_err(|error| {
         ConfigError::from(Problem::Unreadable { setting: "--next-hops", error }).in_file(path)
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);

@@ -83,7 +83,7 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
         true => Box::new(io::stdin().lock()),
         false => Box::new(File::open(path)?),
     };
-    Ok(fibula_ingest::decompress(raw)?.1)
+    fibula_ingest::open_whole(raw)
 }
 
 /// Whether the router has the table that the rule names.

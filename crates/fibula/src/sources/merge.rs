@@ -161,6 +161,7 @@ impl Merge {
             allow_empty: self.settings.allow_empty,
             as_path: self.settings.builder.as_path,
             communities: self.settings.builder.communities,
+            only_updates: false,
             text: self.settings.text.clone(),
             progress: Some(&mut show),
         };
