@@ -54,7 +54,8 @@ typedef struct fibula_reader fibula_reader;
 /* The version of the library, such as "0.1.0". */
 const char *fibula_version(void);
 
-/* Why the last function that failed in this thread has failed; "" before the first. Valid until the next one fails. */
+/* Why the last function that failed in this thread has failed; "" before the first. The text, of at most 1023 bytes, is at one address as long as
+ * the thread lives; the next function that fails there writes another. */
 const char *fibula_error(void);
 
 /* ---- tables that never change: files of `fibula build`. All functions but the first and the last may be called by many threads at once. */
@@ -101,7 +102,8 @@ bool fibula_number(const fibula_table *table, size_t column, uint32_t row, uint6
 /* ---- tables that change while they are read
  *
  * One thread at a time changes a table. Changes are collected for some milliseconds, then two threads of the library (one for each family) make the next
- * tables of them, which readers take with their next batch: a batch is looked up in one table, without locks. A child after fork() has no such threads. */
+ * tables of them, which readers take with their next batch: a batch is looked up in one table, without locks. A child after fork() has no such threads:
+ * there, readers keep answering from the tables that they had, changes and waits are refused, and fibula_live_free frees nothing. */
 
 /* A table without routes. The first change of a burst waits `collect_ms` for others; 10 to 50 are good values. NULL if threads cannot be started. */
 fibula_live *fibula_live_new(uint32_t collect_ms);
@@ -116,9 +118,10 @@ bool fibula_live_set(fibula_live *live, const fibula_route *routes, size_t count
 /* Removes the routes with these prefixes, whatever their values are; prefixes without a route are passed over. Otherwise like fibula_live_set. */
 bool fibula_live_remove(fibula_live *live, const fibula_route *routes, size_t count);
 
-/* Waits until readers see all changes so far; false if the library's threads have failed. It waits for ever if idle readers prevent a new table: see
- * fibula_reader_release. */
-bool fibula_live_flush(fibula_live *live);
+/* Waits until readers see all changes so far, for at most `most_ms` milliseconds; false if they do not, or if the library's threads have failed. Idle
+ * readers can prevent a new table (see fibula_reader_release): fibula_error() says which readers hold old ones, counted from 1 in the order in which
+ * they were made. */
+bool fibula_live_flush(fibula_live *live, uint32_t most_ms);
 
 /* A reader, for one thread at a time; each thread has its own. */
 fibula_reader *fibula_reader_new(const fibula_live *live);

@@ -1,13 +1,17 @@
 //! The last error of each thread.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::error::Error;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Bytes of the text of an error, with its NUL.
+const SIZE: usize = 1024;
+
 thread_local! {
-    static LAST: RefCell<CString> = RefCell::default();
+    /// At one address as long as the thread lives, so that a pointer of C stays valid.
+    static LAST: [Cell<u8>; SIZE] = const { [const { Cell::new(0) }; SIZE] };
 }
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -20,8 +24,14 @@ pub(crate) fn guarded<T>(failed: T, run: impl FnOnce() -> Outcome<T>) -> T {
         Ok(Err(error)) => error.to_string(),
         Err(panic) => format!("an error in fibula itself: {}", message(&*panic)),
     };
-    LAST.with_borrow_mut(|last| *last = CString::new(text.replace('\0', " ")).unwrap_or_default());
+    keep(&text.replace('\0', " "));
     failed
+}
+
+/// Keeps the text, as much of it as there is room for.
+fn keep(text: &str) {
+    let text = &text.as_bytes()[..text.floor_char_boundary(SIZE - 1)];
+    LAST.with(|last| last.iter().zip(text.iter().chain(&[0])).for_each(|(to, &from)| to.set(from)));
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {
@@ -42,10 +52,10 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Outcome<&'a st
     text.to_str().map_err(|_| format!("{what} is not UTF-8: {}", text.to_string_lossy()).into())
 }
 
-/// The text of the last error in this thread; empty before the first.
+/// The text of the last error in this thread; empty before the first. All errors of a thread have one address.
 #[unsafe(no_mangle)]
 pub extern "C" fn fibula_error() -> *const c_char {
-    LAST.with_borrow(|last| last.as_ptr())
+    LAST.with(|last| last.as_ptr().cast())
 }
 
 /// The version, such as 0.1.0.

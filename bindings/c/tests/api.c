@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CHECK(what)                                                                              \
@@ -153,7 +154,7 @@ static void live(void) {
     routes[0] = route("10.0.0.0/8", 7);
     routes[1] = route("10.1.0.0/16", 4294967294u);
     routes[2] = route("2001::/16", 0);
-    CHECK(fibula_live_set(table, routes, 3) && fibula_live_flush(table));
+    CHECK(fibula_live_set(table, routes, 3) && fibula_live_flush(table, 60000));
     fibula_reader_lookup4(reader, addresses, values, 3);
     CHECK(values[0] == 4294967294u && values[1] == 7 && values[2] == FIBULA_NONE);
     fibula_reader_lookup6(reader, v6, &value, 1);
@@ -170,7 +171,7 @@ static void live(void) {
     routes[1] = route("11.0.0.0/8", 9);
     routes[1].family = 0;
     CHECK(!fibula_live_set(table, routes, 2) && strstr(fibula_error(), "family is 0") != NULL);
-    CHECK(fibula_live_flush(table));
+    CHECK(fibula_live_flush(table, 60000));
     fibula_reader_lookup4(reader, addresses, values, 3);
     CHECK(values[1] == 7 && values[2] == FIBULA_NONE);
 
@@ -182,29 +183,29 @@ static void live(void) {
     }
     many[MANY - 10].value = FIBULA_NONE;
     CHECK(!fibula_live_set(table, many, MANY) && strstr(fibula_error(), "route 1990 (counted from 0)") != NULL);
-    CHECK(fibula_live_flush(table));
+    CHECK(fibula_live_flush(table, 60000));
     fibula_reader_lookup4(reader, addresses, values, 3);
     CHECK(values[2] == FIBULA_NONE);
     many[MANY - 10].value = 1990;
-    CHECK(fibula_live_set(table, many, MANY) && fibula_live_flush(table));
+    CHECK(fibula_live_set(table, many, MANY) && fibula_live_flush(table, 60000));
     fibula_reader_lookup4(reader, &addresses[2], &value, 1);
     CHECK(value == 0);
     many[MANY - 10].length = 33;
-    CHECK(!fibula_live_remove(table, many, MANY) && fibula_live_flush(table));
+    CHECK(!fibula_live_remove(table, many, MANY) && fibula_live_flush(table, 60000));
     for (i = 0; i < MANY; i++) {
         uint32_t address = 0x0b000000u + (uint32_t)i;
         fibula_reader_lookup4(reader, &address, &value, 1);
         CHECK(value == (uint32_t)i);
     }
     many[MANY - 10].length = 32;
-    CHECK(fibula_live_remove(table, many, MANY) && fibula_live_flush(table));
+    CHECK(fibula_live_remove(table, many, MANY) && fibula_live_flush(table, 60000));
     fibula_reader_lookup4(reader, addresses, values, 3);
     CHECK(values[2] == FIBULA_NONE);
 
     /* Removal, of what is not there, too. */
     routes[0] = route("10.1.0.0/16", FIBULA_NONE);
     routes[1] = route("12.0.0.0/8", 0);
-    CHECK(fibula_live_remove(table, routes, 2) && fibula_live_set(table, NULL, 0) && fibula_live_flush(table));
+    CHECK(fibula_live_remove(table, routes, 2) && fibula_live_set(table, NULL, 0) && fibula_live_flush(table, 60000));
     fibula_reader_lookup4(reader, addresses, values, 3);
     CHECK(values[0] == 7 && values[1] == 7);
 
@@ -213,7 +214,7 @@ static void live(void) {
         routes[0] = route("10.0.0.0/8", 100000u + (uint32_t)i);
         CHECK(fibula_live_set(table, routes, 1));
         if (i % 100 == 99) {
-            CHECK(fibula_live_flush(table));
+            CHECK(fibula_live_flush(table, 60000));
             fibula_reader_lookup4(reader, addresses, values, 3);
             CHECK(values[0] == 100000u + (uint32_t)i);
         }
@@ -223,7 +224,7 @@ static void live(void) {
     routes[0] = route("10.0.0.0/8", 0);
     routes[1] = route("2000::/8", 0);
     routes[2] = route("2001::/16", 0);
-    CHECK(fibula_live_remove(table, &routes[2], 1) && fibula_live_set(table, routes, 2) && fibula_live_flush(table));
+    CHECK(fibula_live_remove(table, &routes[2], 1) && fibula_live_set(table, routes, 2) && fibula_live_flush(table, 60000));
     fibula_reader_release(reader);
     CHECK(pthread_barrier_init(&half, NULL, READERS + 1) == 0);
     for (i = 0; i < READERS; i++) {
@@ -233,13 +234,62 @@ static void live(void) {
     }
     for (i = 1; i <= ROUNDS; i++) {
         routes[0].value = routes[1].value = (uint32_t)i;
-        CHECK(fibula_live_set(table, routes, 2) && fibula_live_flush(table));
+        CHECK(fibula_live_set(table, routes, 2) && fibula_live_flush(table, 60000));
         if (i == ROUNDS / 2) pthread_barrier_wait(&half);
     }
     for (i = 0; i < READERS; i++) {
         CHECK(pthread_join(threads[i], NULL) == 0);
         CHECK(works[i].versions > 1);
         fibula_reader_free(works[i].reader);
+    }
+
+    /* Two readers that hold two old tables prevent a new one. The error names them. */
+    {
+        fibula_reader *idle[2];
+        for (i = 0; i < 2; i++) {
+            idle[i] = fibula_reader_new(table);
+            CHECK(idle[i] != NULL);
+            fibula_reader_lookup4(idle[i], addresses, values, 3);
+            routes[0].value = 5000u + (uint32_t)i;
+            CHECK(fibula_live_set(table, routes, 1) && fibula_live_flush(table, 60000));
+        }
+        routes[0].value = 6000;
+        CHECK(fibula_live_set(table, routes, 1) && !fibula_live_flush(table, 50));
+        CHECK(strstr(fibula_error(), "not visible after 50 ms: reader 4 holds an IPv4 table that is 2 tables old, reader 5 holds an IPv4") != NULL);
+        fibula_reader_release(idle[0]);
+        CHECK(fibula_live_flush(table, 60000));
+        fibula_reader_lookup4(idle[0], addresses, values, 3);
+        CHECK(values[0] == 6000);
+        for (i = 0; i < 2; i++) fibula_reader_free(idle[i]);
+    }
+
+    /* A child of fork() has no threads of the library: it reads, and nothing waits for them. */
+    {
+        int status;
+        pid_t child;
+        fflush(NULL);
+        child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            const char *text = fibula_error();
+            fibula_reader *own = fibula_reader_new(table);
+            alarm(60);
+            fibula_reader_lookup4(reader, addresses, values, 3);
+            CHECK(values[0] == 6000);
+            CHECK(own != NULL);
+            fibula_reader_lookup4(own, addresses, values, 3);
+            CHECK(values[0] == 6000);
+            CHECK(!fibula_live_set(table, routes, 1) && strstr(fibula_error(), "child") != NULL && fibula_error() == text);
+            CHECK(!fibula_live_remove(table, routes, 1) && !fibula_live_flush(table, 60000));
+            fibula_reader_free(own);
+            fibula_reader_free(reader);
+            fibula_live_free(table);
+            table = fibula_live_new(0);
+            CHECK(table != NULL && fibula_live_set(table, routes, 1) && fibula_live_flush(table, 30000));
+            fibula_live_free(table);
+            exit(0);
+        }
+        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
 
     /* A reader outlives its table. */
@@ -268,7 +318,7 @@ static void script(void) {
         if (line[0] == '?') {
             uint8_t bytes[16];
             uint32_t number, found;
-            if (changed) CHECK(fibula_live_flush(table));
+            if (changed) CHECK(fibula_live_flush(table, 60000));
             changed = false;
             if (inet_pton(AF_INET, what, bytes) == 1) {
                 number = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];

@@ -16,7 +16,7 @@ use shuttle::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 
-use crate::log::{Due, Log};
+use crate::log::{Due, Flushed, Log};
 use crate::publisher::{AttributeTable, Generation, Publisher, Retired};
 use crate::{AttributeSet, Change, Pacing, Reader};
 
@@ -90,7 +90,7 @@ fn lose_nothing(chunk: usize) {
                     }
                 }
             }
-            log.flush();
+            assert_eq!(log.flush(None), Flushed::All);
             {
                 let seen = seen.lock().unwrap();
                 assert_eq!(seen.1, 6);

@@ -6,7 +6,7 @@ mod shared;
 
 use std::slice;
 use std::sync::{PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fibula_core::{Addr, AnyPrefix, FamilyType, PerFamily, Update, Vrf};
 
@@ -296,11 +296,24 @@ impl Live {
     /// # Errors
     /// [`TableError::Stopped`] if a compiler panicked. Readers keep the last published table.
     pub fn flush(&self) -> Result<(), TableError> {
+        self.flush_until(None).map(|_| ())
+    }
+
+    /// Like [`Live::flush`], for at most this time. Whether all earlier updates are visible; if they are not, readers
+    /// may prevent new tables, because they hold old ones (see [`Reader`]).
+    ///
+    /// # Errors
+    /// [`TableError::Stopped`], as of [`Live::flush`].
+    pub fn flush_within(&self, most: Duration) -> Result<bool, TableError> {
+        self.flush_until(Instant::now().checked_add(most))
+    }
+
+    fn flush_until(&self, end: Option<Instant>) -> Result<bool, TableError> {
         let (v4, v6) = {
             let tables = self.tables();
             (tables.v4.clone(), tables.v6.clone())
         };
-        v4.iter().try_for_each(|table| table.flush())?;
-        v6.iter().try_for_each(|table| table.flush())
+        let v4 = v4.iter().try_fold(true, |all, table| Ok(table.flush(end)? && all))?;
+        v6.iter().try_fold(v4, |all, table| Ok(table.flush(end)? && all))
     }
 }

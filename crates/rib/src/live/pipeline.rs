@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use fibula_core::{Addr, Vrf};
 
@@ -9,7 +10,7 @@ use super::{LiveOptions, SharedRib};
 use crate::audit::Auditor;
 use crate::choice::EngineSource;
 use crate::compiler::{Compiler, Shared, Tables, first};
-use crate::log::Log;
+use crate::log::{Flushed, Log};
 use crate::publisher::Publisher;
 use crate::status::{Counters, Event, Events, LiveError};
 use crate::sync::Arc;
@@ -79,8 +80,13 @@ impl<A: Addr> Pipeline<A> {
         TableError::Stopped { vrf: self.vrf, family: A::FAMILY }
     }
 
-    pub(super) fn flush(&self) -> Result<(), TableError> {
-        if self.log.flush() { Ok(()) } else { Err(self.stopped()) }
+    /// Whether all changes were published before `end`.
+    pub(super) fn flush(&self, end: Option<Instant>) -> Result<bool, TableError> {
+        match self.log.flush(end) {
+            Flushed::All => Ok(true),
+            Flushed::Late => Ok(false),
+            Flushed::Stopped => Err(self.stopped()),
+        }
     }
 }
 

@@ -81,6 +81,17 @@ pub(crate) enum Due {
     Closed,
 }
 
+/// How a wait for publication ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// All changes are published, or given up.
+    All,
+    /// Some are not yet.
+    Late,
+    /// The compiler ended.
+    Stopped,
+}
+
 impl<A: Addr> Log<A> {
     /// A log for a table that includes the feed up to `sequence`.
     pub(crate) fn new(pacing: Pacing, sequence: u64) -> Self {
@@ -174,16 +185,27 @@ impl<A: Addr> Log<A> {
         self.to_feed.notify_all();
     }
 
-    /// Waits until all changes pushed before are published; false if the compiler ended.
-    pub(crate) fn flush(&self) -> bool {
+    /// Waits until all changes pushed before are published, or until `end`.
+    pub(crate) fn flush(&self, end: Option<Instant>) -> Flushed {
         let mut state = lock(&self.state);
-        while !state.queue.is_idle() && !state.closed {
+        let mut is_late = false;
+        while !state.queue.is_idle() && !state.closed && !is_late {
             state.hurry = true;
             self.to_compiler.notify_one();
-            state = wait(&self.to_feed, state);
+            state = match end.map(|end| end.saturating_duration_since(Instant::now())) {
+                None => wait(&self.to_feed, state),
+                Some(left) => {
+                    is_late = left.is_zero();
+                    wait_for(&self.to_feed, state, left)
+                }
+            };
         }
         state.hurry = false;
-        !state.stopped
+        match (state.stopped, state.queue.is_idle() || state.closed) {
+            (true, _) => Flushed::Stopped,
+            (false, true) => Flushed::All,
+            (false, false) => Flushed::Late,
+        }
     }
 
     /// Notes that the compiler ended and that nothing will be published any more.
