@@ -7,5 +7,6 @@ mod common;
 mod driver;
 mod formats;
 mod fpm;
+mod misread;
 mod mrt_files;
 mod read;

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::keys::{is_key, likeliest};
+use super::keys::{ends, is_key};
 use super::node::{Member, Node, NodeKind};
 use crate::HostBits;
 use crate::text::{
-    END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, parse_ip, parse_network, rank,
+    LENGTH_NAMES, PREFIX_NAMES, START_NAMES, SURE_LENGTH_NAMES, parse_ip, parse_network, rank,
 };
 
 /// As in text tables, a name counts only if at least half of the values under it have the type that the name suggests:
@@ -15,6 +15,8 @@ pub(super) struct Census {
     prefixes: [Vote; PREFIX_NAMES.len()],
     lengths: [Vote; LENGTH_NAMES.len()],
     ranges: Vote,
+    /// Masks that can only be netmasks, and only inverse ones.
+    masks: [usize; 2],
     /// Where objects and lists begin that have prefixes in them.
     holders: HashSet<usize>,
 }
@@ -42,6 +44,7 @@ impl Default for Census {
             prefixes: [Vote::default(); PREFIX_NAMES.len()],
             lengths: [Vote::default(); LENGTH_NAMES.len()],
             ranges: Vote::default(),
+            masks: [0; 2],
             holders: HashSet::new(),
         }
     }
@@ -61,7 +64,13 @@ impl Census {
 
     /// Whether members whose name has this rank in [`LENGTH_NAMES`] are netmasks or lengths.
     pub(super) fn is_length(&self, rank: usize) -> bool {
-        self.lengths[rank].is_won()
+        let vote = self.lengths[rank];
+        vote.is_won() || (rank < SURE_LENGTH_NAMES && vote.fitting > 0)
+    }
+
+    /// Whether netmasks are inverse: `0.0.0.255` is 24.
+    pub(super) fn has_wildcards(&self) -> bool {
+        self.masks[1] > self.masks[0]
     }
 
     /// Whether members with names for start and end are ranges of addresses.
@@ -110,16 +119,18 @@ impl Census {
                     && text != *address
                 {
                     let (address, len) = (address.as_bytes(), text.as_bytes());
-                    self.lengths[rank].add(parse_network(address, len, HostBits::Mask).is_ok());
+                    let is_network =
+                        |inverse| parse_network(address, len, inverse, HostBits::Mask).is_ok();
+                    let found = [false, true].map(is_network);
+                    self.lengths[rank].add(found[0] || found[1]);
+                    if parse_ip(len).is_some() && found[0] != found[1] {
+                        self.masks[usize::from(found[1])] += 1;
+                    }
                 }
             }
         }
-        let is_address = |names: &[&str]| {
-            let text = likeliest(members, names)?.1.words()?;
-            Some(parse_ip(text.as_bytes()).is_some())
-        };
-        if let (Some(start), Some(end)) = (is_address(START_NAMES), is_address(END_NAMES)) {
-            self.ranges.add(start && end);
+        if let Some(ends) = ends(members) {
+            self.ranges.add(ends.fit());
         }
     }
 }
@@ -127,8 +138,8 @@ impl Census {
 /// Whether a member may be the prefix of its object. An address is that only by its name: it may be a gateway.
 fn may_be_key(name: &str, child: &Node<'_>) -> bool {
     child.as_str().is_some_and(|text| {
-        let is_named =
-            || [PREFIX_NAMES, START_NAMES].iter().any(|names| rank(name, names).is_some());
+        let is_start = || rank(name, START_NAMES).is_some();
+        let is_named = || rank(name, PREFIX_NAMES).is_some() || is_start();
         is_key(text) && (text.contains(['/', '-']) || is_named())
     })
 }

@@ -6,8 +6,8 @@ use super::census::Census;
 use super::node::{Member, Node};
 use crate::HostBits;
 use crate::text::{
-    END_NAMES, Key, KeyError, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, excerpt, parse_ip,
-    parse_key, parse_network, parse_range, rank,
+    Key, KeyError, LENGTH_NAMES, PREFIX_NAMES, Pair, block, excerpt, pairs, parse_counted,
+    parse_ip, parse_key, parse_network, parse_range, rank,
 };
 
 /// A key, or the reason why a text that looks like one is invalid.
@@ -22,6 +22,8 @@ pub(super) struct Keys<'d> {
     pub(super) found: Vec<(usize, Found)>,
     /// Whether they were found by their names. Then all other members are values that describe them.
     pub(super) is_named: bool,
+    /// Whether a prefix under another name took the place of an address.
+    pub(super) is_other: bool,
 }
 
 /// Whether the text looks like an address, a prefix or a range, even an invalid one.
@@ -54,10 +56,31 @@ pub(super) fn last_of_each<'d>(members: &'d [Member<'d>]) -> Vec<&'d Member<'d>>
     last
 }
 
-/// The member with the likeliest of these names.
-pub(super) fn likeliest<'d>(members: &[&'d Member<'d>], names: &[&str]) -> Option<&'d Member<'d>> {
-    let ranked = members.iter().filter_map(|member| Some((rank(&member.0, names)?, *member)));
-    ranked.min_by_key(|(rank, _)| *rank).map(|(_, member)| member)
+/// The members that are a range by their names, with their texts.
+pub(super) struct Ends<'d> {
+    start: &'d Member<'d>,
+    end: &'d Member<'d>,
+    pub(super) first: &'d str,
+    pub(super) last: &'d str,
+    pub(super) counts: bool,
+}
+
+/// The likeliest members that are a range by their names; see [`pairs`].
+pub(super) fn ends<'d>(members: &[&'d Member<'d>]) -> Option<Ends<'d>> {
+    let Pair { start, end, counts } = *pairs(members.iter().map(|(name, _)| &**name)).first()?;
+    let (start, end) = (members[start], members[end]);
+    Some(Ends { start, end, first: start.1.words()?, last: end.1.words()?, counts })
+}
+
+impl Ends<'_> {
+    /// Whether the texts are what the names say.
+    pub(super) fn fit(&self) -> bool {
+        let is_address = |text: &str| parse_ip(text.as_bytes()).is_some();
+        match self.counts {
+            true => parse_counted(self.first.as_bytes(), self.last.as_bytes()).is_ok(),
+            false => is_address(self.first) && is_address(self.last),
+        }
+    }
 }
 
 /// Finds the keys of objects.
@@ -72,18 +95,26 @@ impl Finder<'_> {
     }
 
     fn range<'d>(&self, members: &[&'d Member<'d>]) -> Option<Keys<'d>> {
-        let (start, end) = (likeliest(members, START_NAMES)?, likeliest(members, END_NAMES)?);
-        let (first, last) = (start.1.words()?, end.1.words()?);
-        let is_address = |text: &str| parse_ip(text.as_bytes()).is_some();
-        if !(self.census.has_ranges() || is_address(first) && is_address(last)) {
+        let ends = ends(members)?;
+        if !(self.census.has_ranges() || ends.fit()) {
             return None;
         }
-        let range = parse_range(first.as_bytes(), last.as_bytes(), false).map_err(|error| {
-            let (first, last) = (excerpt(first.as_bytes()), excerpt(last.as_bytes()));
-            format!("{}: {first} to {last}", error.text())
+        let (first, last) = (ends.first.as_bytes(), ends.last.as_bytes());
+        let range = match ends.counts {
+            true => parse_counted(first, last),
+            false => parse_range(first, last, false),
+        };
+        let range = range.map_err(|error| {
+            let between = if ends.counts { "and number of addresses" } else { "to" };
+            format!("{}: {} {between} {}", error.text(), excerpt(first), excerpt(last))
         });
-        let names = vec![&*start.0, &*end.0];
-        Some(Keys { names, found: vec![(start.1.start, range)], is_named: true })
+        let names = vec![&*ends.start.0, &*ends.end.0];
+        Some(Keys {
+            names,
+            found: vec![(ends.start.1.start, range)],
+            is_named: true,
+            is_other: false,
+        })
     }
 
     /// The likeliest name counts, but a prefix comes before an address without a length.
@@ -95,22 +126,21 @@ impl Finder<'_> {
         let mut candidates: Vec<_> =
             members.iter().filter_map(|member| Some((rank(member)?, *member))).collect();
         candidates.sort_by_key(|(rank, _)| *rank);
-        let mut alone = None;
+        let (mut alone, mut is_alone) = (None, false);
         for (_, (name, child)) in candidates {
             let text = child.words().unwrap_or_default();
             let one = |found: Found| Keys {
                 names: vec![&**name],
                 found: vec![(child.start, found)],
                 is_named: true,
+                is_other: false,
             };
             match key(text, self.host_bits) {
                 Some(found) if parse_ip(text.as_bytes()).is_some() => {
                     if alone.is_none() {
                         let network = self.network(members, name, child);
-                        if network.is_some() {
-                            return network;
-                        }
-                        alone = Some(one(found));
+                        is_alone = network.is_none();
+                        alone = Some(network.unwrap_or_else(|| one(found)));
                     }
                 }
                 Some(found) => return Some(one(found)),
@@ -118,7 +148,22 @@ impl Finder<'_> {
                 None => return Some(one(Err(no_key(text)))),
             }
         }
-        alone
+        let blocks = |(_, child): &&&'d Member<'d>| {
+            child.as_str().is_some_and(|text| block(text.trim().as_bytes()).is_some())
+        };
+        // As in text, a prefix comes before an address, whatever it is called.
+        match members.iter().find(blocks) {
+            Some((name, child)) if is_alone => {
+                let found = key(child.as_str()?, self.host_bits)?;
+                Some(Keys {
+                    names: vec![&**name],
+                    found: vec![(child.start, found)],
+                    is_named: true,
+                    is_other: true,
+                })
+            }
+            _ => alone,
+        }
     }
 
     /// The network of an address, if its netmask or length is a member, too.
@@ -136,11 +181,12 @@ impl Finder<'_> {
         let (length, node) = length.min_by_key(is_length)?;
         let (addr, len) =
             (address.words()?.as_bytes(), node.words().unwrap_or_default().as_bytes());
-        let network = parse_network(addr, len, self.host_bits).map(Key::Prefix).map_err(|error| {
+        let network = parse_network(addr, len, self.census.has_wildcards(), self.host_bits);
+        let network = network.map(Key::Prefix).map_err(|error| {
             format!("{}: {}, netmask or length {}", error.text(), excerpt(addr), excerpt(len))
         });
         let names = vec![name, &**length];
-        Some(Keys { names, found: vec![(address.start, network)], is_named: true })
+        Some(Keys { names, found: vec![(address.start, network)], is_named: true, is_other: false })
     }
 
     /// Whether a text under a name for prefixes is a label for the prefixes inside of the object:

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use fibula_core::AnyPrefix;
+
 use super::census::Census;
 use super::column::{Cell, Column};
 use super::keys::{Finder, Found, is_key, key, last_of_each, no_key};
 use super::node::{Member, Node, NodeKind};
 use crate::HostBits;
-use crate::text::Key;
+use crate::text::{Key, block};
 
 /// The column with the name of the list that a prefix stands in, if it is no object's.
 const LIST: &str = "list";
@@ -32,6 +34,8 @@ struct Surroundings<'d> {
     in_list: bool,
     /// The name of the list.
     list: Option<&'d str>,
+    /// Inside of an object that has prefixes: addresses there are something else, such as gateways.
+    is_inside: bool,
 }
 
 /// A route, or a value where a route is expected, and its byte position.
@@ -52,6 +56,9 @@ pub(super) struct Walk<'d, 'c> {
     /// Lists that would have been values, and members that a later one of the same name replaces.
     pub(super) left_out: usize,
     pub(super) replaced: usize,
+    /// Objects with an address whose prefix has another name, and prefixes that are values.
+    pub(super) others: usize,
+    pub(super) further: usize,
     is_over: bool,
 }
 
@@ -66,6 +73,8 @@ impl<'d, 'c> Walk<'d, 'c> {
             found: Vec::new(),
             left_out: 0,
             replaced: 0,
+            others: 0,
+            further: 0,
             is_over: false,
         }
     }
@@ -141,7 +150,20 @@ impl<'d, 'c> Walk<'d, 'c> {
 
     fn object(&mut self, members: &'d [Member<'d>], place: Surroundings<'d>) {
         let members = self.members(members);
-        let keys = self.finder.keys(&members);
+        let mut keys = self.finder.keys(&members);
+        self.others += usize::from(keys.is_other);
+        if keys.is_named {
+            let own = keys.found.first().and_then(|(_, key)| key.as_ref().ok()).copied();
+            let is_further = |(name, child): &&&Member<'_>| {
+                let prefix = child.as_str().and_then(|text| block(text.trim().as_bytes()));
+                !keys.names.contains(&&**name)
+                    && prefix.is_some_and(|prefix| own != Some(Key::Prefix(prefix)))
+            };
+            self.further += members.iter().filter(is_further).count();
+        }
+        if place.is_inside {
+            keys.found.retain(|(_, key)| !matches!(key, Ok(key) if is_host(*key)));
+        }
         let mut context = None;
         if place.in_list || !keys.found.is_empty() {
             let is_value = |member: &&'d Member<'d>| !keys.names.contains(&&*member.0);
@@ -150,6 +172,7 @@ impl<'d, 'c> Walk<'d, 'c> {
             self.values(values, keys.is_named, &mut Path::default(), &mut cells);
             context = self.context(place.around, cells);
         }
+        let is_inside = place.is_inside || !keys.found.is_empty();
         for (at, key) in keys.found {
             self.route(at, key, context);
         }
@@ -161,7 +184,10 @@ impl<'d, 'c> Walk<'d, 'c> {
                 let context = self.described(child, context);
                 self.route(child.start, key, context);
             } else if self.finder.census.holds(child) {
-                self.node(child, Surroundings { around: context, list: Some(&**name), ..place });
+                self.node(
+                    child,
+                    Surroundings { around: context, list: Some(&**name), is_inside, ..place },
+                );
             }
         }
     }
@@ -285,6 +311,15 @@ impl<'d, 'c> Walk<'d, 'c> {
             next = context.around;
         }
         cells
+    }
+}
+
+/// Whether a key is a single address.
+fn is_host(key: Key) -> bool {
+    match key {
+        Key::Prefix(AnyPrefix::V4(prefix)) => prefix.len() == 32,
+        Key::Prefix(AnyPrefix::V6(prefix)) => prefix.len() == 128,
+        _ => false,
     }
 }
 

@@ -64,9 +64,7 @@ impl TextDecoder {
                 .collect(),
             ..SourceInfo::default()
         });
-        if let Some(note) = layout.note {
-            sink.noted(note);
-        }
+        layout.notes.iter().for_each(|note| sink.noted(note));
         let rows = layout.rows();
         let earlier = if layout.ranges { Earlier::with_ranges() } else { Earlier::default() };
         let state = State { header: layout.header, record: 0, earlier };

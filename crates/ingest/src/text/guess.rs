@@ -1,15 +1,13 @@
-//! Finds the address columns of a text from its first rows.
+//! Finds the address columns of a table from its first rows.
 
-use fibula_core::AnyPrefix;
-
-use super::fields::Delimiter;
-use super::key::{Key, KeyError, parse_ip, parse_key, parse_mask, parse_network, parse_range};
-use super::layout::{KeyAt, parse_int};
-use super::names::{END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, rank};
+use super::cells::{block, cross, is_block, is_ip, is_key, is_spelled, is_wide, range_of};
+use super::key::{Key, KeyError, mask_length, parse_counted, parse_ip, parse_network, parse_range};
+use super::names::{LENGTH_NAMES, PREFIX_NAMES, Pair, SURE_LENGTH_NAMES, pairs, rank};
 use super::options::KeyColumns;
+use super::roles::{AddressColumns, Roles, SampleRow};
 use crate::{Format, HostBits};
 
-/// Fields that are looked at for a key; rows may have more.
+/// Columns that are looked at for a key; tables may have more.
 pub(crate) const MAX_FIELDS: usize = 256;
 
 /// See [`Sink::noted`](crate::Sink::noted).
@@ -17,45 +15,30 @@ const NETWORKS: &str = "pairs of columns that could be addresses with values, ta
                         (--key COLUMN takes the addresses alone)";
 const ADDRESSES: &str = "pairs of columns that could be networks with lengths, taken as addresses with values \
                          (--key COLUMN,COLUMN takes both)";
-
 const RANGES: &str = "pairs of columns that could be addresses with values, taken as ranges (--key COLUMN takes the \
                       addresses alone)";
 const NO_RANGES: &str = "pairs of columns that could be ranges, taken as addresses with values (--key COLUMN,COLUMN \
                          takes both)";
-
-const BESIDE: &str = "columns of prefixes beside pairs of columns that are other ranges, which are taken \
-                      (--key COLUMN takes the prefixes)";
-
-pub(crate) type Row = Vec<Vec<u8>>;
+const PREFIXES: &str = "columns of prefixes that are taken in place of a column of single addresses (--key COLUMN \
+                        takes another)";
+const FURTHER: &str =
+    "columns with prefixes that are values and not the key (--key COLUMN takes another)";
+const FIRST: &str = "columns of addresses with names that say no more, of which the first is taken (--key COLUMN takes \
+                     another)";
 
 /// Guesses the key from rows and names.
 pub(crate) struct Guess<'a> {
     /// Without the first, if that may be a header.
-    pub(crate) rows: &'a [Row],
-    /// The row that may be a header.
-    pub(crate) first: Option<&'a Row>,
+    pub(crate) rows: &'a [SampleRow],
+    /// The names, which the first row may have without being a header.
     pub(crate) names: &'a [String],
-    /// Whether the user gave the names.
+    /// Whether the names are names for certain.
     pub(crate) named: bool,
-    pub(crate) widest: usize,
-    pub(crate) delimiter: Delimiter,
-    pub(crate) format: Format,
+    pub(crate) width: usize,
+    pub(crate) delimited: bool,
 }
 
-/// A key, and the note about it if the columns could be read in another way.
-#[derive(Clone, Copy)]
-pub(crate) struct Guessed {
-    pub(crate) key: KeyAt,
-    pub(crate) note: Option<&'static str>,
-}
-
-impl From<KeyAt> for Guessed {
-    fn from(key: KeyAt) -> Self {
-        Self { key, note: None }
-    }
-}
-
-/// The numbers of rows in which a column of addresses and the next column can be networks with netmasks or lengths.
+/// The numbers of rows in which a column of addresses and another column can be networks with netmasks or lengths.
 #[derive(Default)]
 struct Networks {
     rows: usize,
@@ -68,43 +51,68 @@ struct Networks {
 }
 
 impl Guess<'_> {
-    pub(crate) fn key(&self, wanted: &KeyColumns) -> Result<Guessed, String> {
+    /// The columns of a text of this format.
+    pub(crate) fn of(&self, format: Format, wanted: &KeyColumns) -> Result<Roles, String> {
+        let is_ranges =
+            format == Format::Ranges && *wanted == KeyColumns::Auto && self.by_name().is_none();
+        if is_ranges {
+            Ok(Roles { key: self.ranges(), notes: Vec::new() })
+        } else {
+            self.roles(wanted)
+        }
+    }
+
+    pub(crate) fn roles(&self, wanted: &KeyColumns) -> Result<Roles, String> {
         let find = |name: &str| {
-            find(self.names, name, self.widest)
-                .ok_or_else(|| format!("no column {name:?}; there are: {}", self.names.join(", ")))
+            find(self.names, name, self.width).ok_or_else(|| match self.names {
+                [] => format!(
+                    "no column {name:?}: columns without names have numbers from 1 to {}",
+                    self.width
+                ),
+                names => format!("no column {name:?}; there are: {}", names.join(", ")),
+            })
         };
-        Ok(match wanted {
-            KeyColumns::Prefix(name) => KeyAt::One(find(name)?).into(),
-            KeyColumns::Range(start, end) => self.two(find(start)?, find(end)?).into(),
+        let (key, note) = match wanted {
+            KeyColumns::Prefix(name) => (AddressColumns::One(find(name)?), None),
+            KeyColumns::Range(start, end) => (self.two(find(start)?, find(end)?), None),
             KeyColumns::Auto => match self.by_name() {
-                Some(guessed) => guessed,
+                Some(found) => found,
                 None => self.by_content()?,
             },
-        })
+        };
+        let further =
+            (*wanted == KeyColumns::Auto && self.has_further_prefixes(key)).then_some(FURTHER);
+        Ok(Roles { key, notes: note.into_iter().chain(further).collect() })
+    }
+
+    fn columns(&self) -> std::ops::Range<usize> {
+        0..self.width.min(MAX_FIELDS)
     }
 
     /// A network between two columns, or a range, whose ends are decimal if no row has addresses there.
-    fn two(&self, addr: usize, other: usize) -> KeyAt {
-        let networks = self.networks(addr, other);
-        let is_address = |row: &Row| row.get(other).is_some_and(|f| parse_ip(f).is_some());
-        // No range ends in a length, so most rows decide, right or wrong.
-        let lengths = networks.lengths * 2 > networks.rows && !self.mostly(is_address);
-        if lengths || self.has_masks(other) || networks.blocks > networks.wrong {
-            return KeyAt::Net { addr, len: other };
+    fn two(&self, addr: usize, other: usize) -> AddressColumns {
+        if let Some(wildcard) = self.masks(addr, other) {
+            return AddressColumns::Net { addr, len: other, wildcard };
         }
-        let decimal = self.mostly(|row| parse_row(row, addr, other, true))
-            && !self.mostly(|row| parse_row(row, addr, other, false));
-        KeyAt::Two { start: addr, end: other, decimal }
+        let networks = self.networks(addr, other);
+        // No range ends in a length, so most rows decide, right or wrong.
+        let lengths = networks.lengths * 2 > networks.rows && !self.mostly_holds(other, is_ip);
+        if lengths || networks.blocks > networks.wrong {
+            return AddressColumns::Net { addr, len: other, wildcard: false };
+        }
+        let decimal = self.mostly(|row| range_in(row, addr, other, true).is_some())
+            && !self.mostly(|row| range_in(row, addr, other, false).is_some());
+        AddressColumns::Two { start: addr, end: other, decimal }
     }
 
     /// Whether at least half of the rows are so, and one at least.
-    fn half(&self, test: impl Fn(&Row) -> bool) -> bool {
+    fn half(&self, test: impl Fn(&SampleRow) -> bool) -> bool {
         let fitting = self.rows.iter().filter(|row| test(row)).count();
         fitting > 0 && fitting * 2 >= self.rows.len()
     }
 
     /// Whether more than half of the rows are so.
-    fn mostly(&self, test: impl Fn(&Row) -> bool) -> bool {
+    fn mostly(&self, test: impl Fn(&SampleRow) -> bool) -> bool {
         self.rows.iter().filter(|row| test(row)).count() * 2 > self.rows.len()
     }
 
@@ -112,25 +120,43 @@ impl Guess<'_> {
         self.mostly(|row| row.get(at).is_some_and(|f| test(f)))
     }
 
-    /// Whether a column holds netmasks. They are recognised without the other columns: as ranges they would reach from
-    /// 10.0.0.0 to 255.0.0.0.
-    fn has_masks(&self, at: usize) -> bool {
-        // The last address ends ranges, too.
-        let is_mask = |field: &Vec<u8>| {
-            field.starts_with(b"255.") && field != b"255.255.255.255" && parse_mask(field).is_some()
-        };
-        let masks = self.rows.iter().filter(|row| row.get(at).is_some_and(is_mask)).count();
-        masks > 0 && masks * 2 >= self.rows.len()
+    /// Whether a column holds netmasks (`false`) or inverse ones (`true`), one of which at least can be nothing else:
+    /// as a range it would reach from 10.0.0.0 to 255.0.0.0, or back to 0.0.0.255.
+    fn masks(&self, addr: usize, at: usize) -> Option<bool> {
+        let [mut masks, mut wildcards] = [(0, false); 2];
+        for row in self.rows {
+            let Some(mask) = row.get(at).and_then(|field| parse_ip(field)) else { continue };
+            let text = &row[at];
+            // The last address ends ranges, too.
+            let is_upper = text.starts_with(b"255.") || text.starts_with(b"ffff:");
+            let is_sure =
+                is_upper && !mask_length(mask, false).is_some_and(|len| len == 32 || len == 128);
+            if mask_length(mask, false).is_some() {
+                masks = (masks.0 + 1, masks.1 | is_sure);
+            }
+            if mask_length(mask, true).is_some() {
+                let order = parse_range(row.get(addr).map_or(&[][..], Vec::as_slice), text, false);
+                let is_sure = order == Err(KeyError::Order) && mask_length(mask, false).is_none();
+                wildcards = (wildcards.0 + 1, wildcards.1 | is_sure);
+            }
+        }
+        let half = |(count, is_sure): (usize, bool)| is_sure && count * 2 >= self.rows.len();
+        match (half(masks), half(wildcards)) {
+            (true, _) => Some(false),
+            (false, true) => Some(true),
+            _ => None,
+        }
     }
 
     /// Lengths look like other numbers, so the addresses must match them: few addresses happen to end in as many zero
     /// bits as a number next to them requires.
     fn networks(&self, addr: usize, len: usize) -> Networks {
         let mut found = Networks::default();
+        let wildcard = self.masks(addr, len) == Some(true);
         for row in self.rows {
             found.rows += 1;
             let field = |at: usize| row.get(at).map(Vec::as_slice).unwrap_or_default();
-            let network = |bits| parse_network(field(addr), field(len), bits);
+            let network = |bits| parse_network(field(addr), field(len), wildcard, bits);
             found.lengths += usize::from(network(HostBits::Mask).is_ok());
             match network(HostBits::Refuse) {
                 Ok(network) => found.blocks += usize::from(is_block(network)),
@@ -140,8 +166,8 @@ impl Guess<'_> {
         found
     }
 
-    /// The columns with such names, the likeliest first.
-    fn named(&self, wanted: &[&str]) -> Vec<usize> {
+    /// The columns with such names and the places of these, the likeliest first.
+    fn named(&self, wanted: &[&str]) -> Vec<(usize, usize)> {
         let mut found: Vec<(usize, usize)> = self
             .names
             .iter()
@@ -149,161 +175,194 @@ impl Guess<'_> {
             .filter_map(|(i, n)| Some((rank(n, wanted)?, i)))
             .collect();
         found.sort_unstable();
-        found.into_iter().map(|(_, at)| at).collect()
+        found
     }
 
-    fn by_name(&self) -> Option<Guessed> {
-        let (starts, ends) = (self.named(START_NAMES), self.named(END_NAMES));
-        let mut pairs = starts.iter().flat_map(|&start| ends.iter().map(move |&end| (start, end)));
-        let is_ip = |row: &Row, at: usize| row.get(at).is_some_and(|f| parse_ip(f).is_some());
+    fn by_name(&self) -> Option<(AddressColumns, Option<&'static str>)> {
+        let pairs = pairs(self.names.iter().map(String::as_str));
+        let has_ip = |row: &SampleRow, at: usize| row.get(at).is_some_and(|f| is_ip(f));
         // The names say that these are ranges, also in rows whose ends are the wrong way round: such rows are damage.
-        let addresses = |row: &Row, (start, end)| is_ip(row, start) && is_ip(row, end);
-        if let Some((start, end)) =
-            pairs.clone().find(|&pair| self.half(|row| addresses(row, pair)))
-        {
-            let note = self.has_other_prefixes(start, end).then_some(BESIDE);
-            return Some(Guessed { key: self.two(start, end), note });
+        let holds = |row: &SampleRow, pair: &Pair| match pair.counts {
+            false => has_ip(row, pair.start) && has_ip(row, pair.end),
+            true => row
+                .get(pair.start)
+                .zip(row.get(pair.end))
+                .is_some_and(|(start, count)| parse_counted(start, count).is_ok()),
+        };
+        match pairs.iter().find(|&pair| self.half(|row| holds(row, pair))) {
+            Some(&Pair { start, end: count, counts: true }) => {
+                return Some((AddressColumns::Counted { start, count }, None));
+            }
+            Some(pair) => return Some((self.two(pair.start, pair.end), None)),
+            None => {}
         }
         let named = self.named(PREFIX_NAMES);
-        let mut holding = named.into_iter().filter(|&at| self.mostly_holds(at, is_key));
+        let mut holding =
+            named.iter().map(|(_, at)| *at).filter(|&at| self.mostly_holds(at, is_key));
         let Some(at) = holding.next() else {
             // Integers are times as often as addresses: these only if there is nothing else.
-            if (0..self.widest.min(MAX_FIELDS)).any(|at| self.mostly_holds(at, is_key)) {
+            if self.columns().any(|at| self.mostly_holds(at, is_key)) {
                 return None;
             }
-            let decimal =
-                pairs.find(|&(start, end)| self.mostly(|row| parse_row(row, start, end, true)));
-            return decimal.map(|(start, end)| self.two(start, end).into());
+            let decimal = pairs.iter().find(|pair| {
+                !pair.counts
+                    && self.mostly(|row| range_in(row, pair.start, pair.end, true).is_some())
+            });
+            return decimal.map(|pair| (self.two(pair.start, pair.end), None));
         };
-        // A column `cidr` may hold networks or lengths.
-        let is_length = |len: &usize| {
-            let networks = self.networks(at, *len);
-            *len != at && networks.lengths > 0 && networks.lengths * 2 >= networks.rows
+        let is_single = self.mostly_holds(at, is_ip);
+        // A column `cidr` may hold networks or lengths, and `length` anything.
+        let is_length = |&(rank, len): &(usize, usize)| {
+            let networks = self.networks(at, len);
+            let is_sure = rank < SURE_LENGTH_NAMES && is_single;
+            len != at && networks.lengths > 0 && (is_sure || networks.lengths * 2 >= networks.rows)
         };
-        if let Some(len) = self.named(LENGTH_NAMES).into_iter().find(is_length) {
-            return Some(KeyAt::Net { addr: at, len }.into());
+        if let Some((_, len)) = self.named(LENGTH_NAMES).into_iter().find(is_length) {
+            let wildcard = self.masks(at, len) == Some(true);
+            return Some((AddressColumns::Net { addr: at, len, wildcard }, None));
         }
         if self.mostly_holds(at, is_spelled) {
-            return Some(KeyAt::One(at).into());
+            return Some((AddressColumns::One(at), None));
         }
-        if let Some(at) = holding.find(|&at| self.mostly_holds(at, is_spelled)) {
-            return Some(KeyAt::One(at).into());
+        if let Some(other) = holding.find(|&at| self.mostly_holds(at, is_spelled)) {
+            return Some((AddressColumns::One(other), None));
+        }
+        // A table of prefixes with an address of each, whatever the names.
+        let blocks = |at: &usize| self.mostly_holds(*at, |field| block(field).is_some());
+        if let Some(other) = self.columns().find(blocks) {
+            return Some((AddressColumns::One(other), Some(PREFIXES)));
         }
         let networks = self.networks(at, at + 1);
-        let note = (networks.blocks > networks.wrong).then_some(ADDRESSES);
-        Some(Guessed { key: KeyAt::One(at), note })
+        let note = (is_single && networks.blocks > networks.wrong).then_some(ADDRESSES);
+        Some((AddressColumns::One(at), note))
     }
 
-    /// Whether a column that is called as prefixes are holds others than those of the ranges.
-    fn has_other_prefixes(&self, start: usize, end: usize) -> bool {
-        let mut named = self.named(PREFIX_NAMES).into_iter();
-        let Some(at) = named.find(|&at| self.mostly_holds(at, is_spelled)) else { return false };
-        let is_other = |row: &Row| {
-            let range = parse_range(row.get(start)?, row.get(end)?, false).ok()?;
-            let Ok(Key::Prefix(prefix)) = parse_key(row.get(at)?, HostBits::Refuse) else {
-                return None;
+    /// Whether a column beside the key has prefixes that are not those of the key.
+    fn has_further_prefixes(&self, key: AddressColumns) -> bool {
+        let is_other = |row: &SampleRow| {
+            let fields: Vec<&[u8]> = row.iter().map(Vec::as_slice).collect();
+            let own = match key.read(&fields, HostBits::Mask) {
+                Ok(Key::Prefix(prefix)) => range_of(prefix),
+                Ok(range) => range,
+                Err(_) => return false,
             };
-            Some(range != range_of(prefix))
+            let values = row.iter().enumerate().filter(|(at, _)| !key.has(*at));
+            let mut words = values.flat_map(|(_, field)| field.split(|b| b.is_ascii_whitespace()));
+            words.any(|word| block(word).is_some_and(|prefix| range_of(prefix) != own))
         };
-        self.rows.iter().any(|row| is_other(row).unwrap_or(false))
+        self.rows.iter().any(is_other)
     }
 
-    fn by_content(&self) -> Result<Guessed, String> {
-        if self.format == Format::Ranges {
-            return Ok(self.ranges().into());
+    fn by_content(&self) -> Result<(AddressColumns, Option<&'static str>), String> {
+        let holding =
+            |test: fn(&[u8]) -> bool| self.columns().find(|&at| self.mostly_holds(at, test));
+        if let Some(at) = holding(is_spelled) {
+            return Ok((AddressColumns::One(at), None));
         }
-        let columns = 0..self.widest.min(MAX_FIELDS);
-        if let Some(at) = columns.clone().find(|&at| self.mostly_holds(at, is_spelled)) {
-            return Ok(KeyAt::One(at).into());
+        // Masks may stand before the addresses that they belong to.
+        let addresses: Vec<usize> =
+            self.columns().filter(|&at| self.mostly_holds(at, is_key)).collect();
+        let is_address = |&&at: &&usize| {
+            !addresses.iter().any(|&addr| addr > at && self.masks(addr, at) == Some(false))
+        };
+        if let Some(&at) = addresses.iter().find(is_address).or(addresses.first()) {
+            return self.of_addresses(at, &addresses);
         }
-        if let Some(at) = columns.clone().find(|&at| self.mostly_holds(at, is_key)) {
-            return Ok(self.of_addresses(at));
-        }
-        let decimal = KeyAt::Two { start: 0, end: 1, decimal: true };
+        let decimal = AddressColumns::Two { start: 0, end: 1, decimal: true };
         match self.names {
-            _ if !is_decimal_ranges(self.rows) => Ok(KeyAt::One(0).into()),
-            [start, end, ..] if self.has_names(decimal) => Err(format!(
+            _ if !is_decimal_ranges(self.rows) => Ok((AddressColumns::One(0), None)),
+            [start, end, ..] if self.named => Err(format!(
                 "columns {start} and {end} have integers in order, which could be ranges, but no such names; \
                  --key {start},{end} takes them as ranges, --key COLUMN gives the column of the addresses"
             )),
-            _ => Ok(decimal.into()),
+            _ if !self.are_likely_ranges(0, 1, true) => Err(self.unlikely(0, 1)),
+            _ => Ok((decimal, None)),
         }
     }
 
-    /// The meaning of a column of addresses with the next one.
-    fn of_addresses(&self, at: usize) -> Guessed {
+    /// The meaning of a column of addresses with the others.
+    fn of_addresses(
+        &self,
+        at: usize,
+        addresses: &[usize],
+    ) -> Result<(AddressColumns, Option<&'static str>), String> {
+        let fitting_mask = |&&len: &&usize| {
+            let networks = self.networks(at, len);
+            len != at
+                && self.masks(at, len).is_some()
+                && (len == at + 1 || networks.blocks > networks.wrong)
+        };
+        if let Some(&len) = addresses.iter().find(fitting_mask) {
+            let wildcard = self.masks(at, len) == Some(true);
+            let note = (len != at + 1 || wildcard).then_some(NETWORKS);
+            return Ok((AddressColumns::Net { addr: at, len, wildcard }, note));
+        }
         let networks = self.networks(at, at + 1);
-        let key = KeyAt::Net { addr: at, len: at + 1 };
-        if self.has_masks(at + 1) {
-            return key.into();
-        }
         if networks.blocks > networks.wrong {
-            let doubtful = networks.wrong > 0 || self.has_names(key);
-            return Guessed { key, note: doubtful.then_some(NETWORKS) };
+            let doubtful = networks.wrong > 0 || self.named;
+            let key = AddressColumns::Net { addr: at, len: at + 1, wildcard: false };
+            return Ok((key, doubtful.then_some(NETWORKS)));
         }
-        let fitting = self.rows.iter().filter(|row| parse_row(row, at, at + 1, false)).count();
+        let fitting =
+            self.rows.iter().filter(|row| range_in(row, at, at + 1, false).is_some()).count();
         // Of addresses that have nothing to do with each other half are in order.
         let is_range = fitting > 0 && fitting * 10 >= self.rows.len() * 9;
-        let listed = matches!(self.delimiter, Delimiter::Byte(b) if b != b'\t');
-        if is_range && (self.widest > 2 || listed) {
-            let key = KeyAt::Two { start: at, end: at + 1, decimal: false };
-            let doubtful = fitting < self.rows.len() || self.has_names(key);
-            return Guessed { key, note: doubtful.then_some(RANGES) };
+        if is_range && (self.width > 2 || self.delimited) {
+            if !self.are_likely_ranges(at, at + 1, false) {
+                return Err(self.unlikely(at, at + 1));
+            }
+            let key = AddressColumns::Two { start: at, end: at + 1, decimal: false };
+            let doubtful = fitting < self.rows.len() || self.named;
+            return Ok((key, doubtful.then_some(RANGES)));
         }
-        let key = KeyAt::One(at);
         let note = match networks.lengths * 2 > networks.rows {
-            true => (!self.has_names(key)).then_some(ADDRESSES),
-            false => (fitting * 2 > self.rows.len()).then_some(NO_RANGES),
+            true => (!self.named).then_some(ADDRESSES),
+            false if fitting * 2 > self.rows.len() => Some(NO_RANGES),
+            false => (self.named && addresses.len() > 1).then_some(FIRST),
         };
-        Guessed { key, note }
+        Ok((AddressColumns::One(at), note))
     }
 
-    /// Whether the columns have names at all.
-    fn has_names(&self, key: KeyAt) -> bool {
-        self.named || self.first.is_some_and(|row| is_header(row, key, false, self.format))
+    /// Whether nine of ten rows of a pair that nothing calls a range have one that is credible: not very wide, and not
+    /// crossing an earlier one.
+    fn are_likely_ranges(&self, start: usize, end: usize, decimal: bool) -> bool {
+        let ranges: Vec<Key> =
+            self.rows.iter().filter_map(|row| range_in(row, start, end, decimal)).collect();
+        let is_likely = |i: usize| {
+            !is_wide(ranges[i]) && !ranges[..i].iter().any(|&earlier| cross(earlier, ranges[i]))
+        };
+        (0..ranges.len()).filter(|&i| is_likely(i)).count() * 10 >= ranges.len() * 9
+    }
+
+    fn unlikely(&self, start: usize, end: usize) -> String {
+        let shown =
+            |at: usize| match self.names.get(at).filter(|name| self.named && !name.is_empty()) {
+                Some(name) => name.clone(),
+                None => (at + 1).to_string(),
+            };
+        let (start, end) = (shown(start), shown(end));
+        format!(
+            "columns {start} and {end} could be ranges, but these are very wide or cross each other: \
+             --key {start},{end} takes them as ranges, --key {start} takes the addresses of one column"
+        )
     }
 
     /// Finds the columns of ranges, which the caller has requested.
-    fn ranges(&self) -> KeyAt {
-        let pairs = 0..self.widest.saturating_sub(1).min(MAX_FIELDS);
+    fn ranges(&self) -> AddressColumns {
+        let pairs = 0..self.width.saturating_sub(1).min(MAX_FIELDS);
         for decimal in [false, true] {
-            let fits = |at: &usize| self.mostly(|row| parse_row(row, *at, at + 1, decimal));
+            let fits =
+                |at: &usize| self.mostly(|row| range_in(row, *at, at + 1, decimal).is_some());
             if let Some(start) = pairs.clone().find(fits) {
-                return KeyAt::Two { start, end: start + 1, decimal };
+                return AddressColumns::Two { start, end: start + 1, decimal };
             }
         }
-        KeyAt::One(0)
-    }
-}
-
-/// Whether a field is meant as an address, a prefix or a range, be it a wrong one.
-pub(crate) fn is_key(field: &[u8]) -> bool {
-    parse_key(field, HostBits::Refuse) != Err(KeyError::Syntax)
-}
-
-/// Whether a field is meant as a prefix or a range, not as one address.
-fn is_spelled(field: &[u8]) -> bool {
-    is_key(field) && parse_ip(field).is_none()
-}
-
-fn range_of(prefix: AnyPrefix) -> Key {
-    match prefix {
-        AnyPrefix::V4(prefix) => Key::RangeV4(prefix.first(), prefix.last()),
-        AnyPrefix::V6(prefix) => Key::RangeV6(prefix.first(), prefix.last()),
-    }
-}
-
-/// Whether the prefix is neither a single address nor the whole space. Only such lengths are significant: a column with
-/// other values may have 32, too.
-fn is_block(network: AnyPrefix) -> bool {
-    match network {
-        AnyPrefix::V4(prefix) => !matches!(prefix.len(), 0 | 32),
-        AnyPrefix::V6(prefix) => !matches!(prefix.len(), 0 | 128),
+        AddressColumns::One(0)
     }
 }
 
 /// Whether all rows begin with two integers in order, as IP2Location's and Tor's do.
-pub(crate) fn is_decimal_ranges(rows: &[Row]) -> bool {
+pub(crate) fn is_decimal_ranges(rows: &[SampleRow]) -> bool {
     let body = if rows.len() > 1 { &rows[1..] } else { rows };
     body.iter().all(|row| row.len() > 2 && parse_range(&row[0], &row[1], true).is_ok())
         && !body.is_empty()
@@ -317,23 +376,6 @@ fn find(names: &[String], wanted: &str, width: usize) -> Option<usize> {
         .or_else(|| wanted.parse::<usize>().ok()?.checked_sub(1).filter(|&at| at < width))
 }
 
-fn parse_row(row: &Row, start: usize, end: usize, decimal: bool) -> bool {
-    match (row.get(start), row.get(end)) {
-        (Some(start), Some(end)) => parse_range(start, end, decimal).is_ok(),
-        _ => false,
-    }
-}
-
-/// Whether the first row names the columns: words stand in all columns, and no address and no number
-/// in any. A line that is damaged is none.
-pub(crate) fn is_header(row: &Row, key: KeyAt, alone: bool, format: Format) -> bool {
-    let Some(field) = row.get(key.start()) else { return false };
-    let is_word = field.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
-        && !field.contains(&b':')
-        // `l0.0.0.0/8` is a mistake; `ip.src` and `IP/Mask` are names.
-        && field.iter().filter(|b| b.is_ascii_digit()).count() * 2 < field.len();
-    let is_datum =
-        |field: &Vec<u8>| is_key(field) || parse_int(field).is_some_and(|_| !field.is_empty());
-    // A single line of a list that is no address is more likely a wrong line than a name.
-    is_word && !row.iter().any(is_datum) && (!alone || matches!(format, Format::Csv | Format::Tsv))
+fn range_in(row: &SampleRow, start: usize, end: usize, decimal: bool) -> Option<Key> {
+    parse_range(row.get(start)?, row.get(end)?, decimal).ok()
 }

@@ -26,6 +26,8 @@ pub(crate) enum KeyError {
     Families,
     /// The end comes before the start.
     Order,
+    /// Not a number of addresses, or more than there are.
+    Count,
 }
 
 impl KeyError {
@@ -38,6 +40,7 @@ impl KeyError {
             }
             Self::Families => "the range's ends are of different families",
             Self::Order => "the range ends before it starts",
+            Self::Count => "not a number of addresses, or more than the family has from there",
         }
     }
 }
@@ -89,24 +92,49 @@ fn parse_len(text: &[u8]) -> Option<u8> {
     }
 }
 
-/// The length of an IPv4 netmask.
-pub(crate) fn parse_mask(text: &[u8]) -> Option<u8> {
-    let mask = parse_v4(text)?;
-    (mask.leading_ones() == mask.count_ones()).then(|| mask.count_ones() as u8)
+/// The length that a netmask (`255.255.255.0`, `ffff:ffff::`) or, if `wildcard`, its inverse (`0.0.0.255`) stands for.
+pub(crate) fn mask_length(mask: IpAddr, wildcard: bool) -> Option<u8> {
+    // At the upper end of the word, with ones behind an IPv4 mask that do not count.
+    let (bits, width) = match mask {
+        IpAddr::V4(mask) => (u128::from(u32::from(mask)) << 96, 32),
+        IpAddr::V6(mask) => (mask.into(), 128),
+    };
+    let bits = if wildcard { !bits & (u128::MAX << (128 - width)) } else { bits };
+    (bits.leading_ones() == bits.count_ones()).then(|| bits.count_ones() as u8)
 }
 
-/// The network at `addr` with this netmask (IPv4) or length.
+/// The network at `addr` with this length, netmask or, if `wildcard`, inverse of a netmask.
 pub(crate) fn parse_network(
     addr: &[u8],
     len: &[u8],
+    wildcard: bool,
     host_bits: HostBits,
 ) -> Result<AnyPrefix, KeyError> {
     let ip = parse_ip(addr).ok_or(KeyError::Syntax)?;
-    let len = match parse_mask(len).filter(|_| ip.is_ipv4()) {
-        Some(len) => len,
-        None => parse_len(len.strip_prefix(b"/").unwrap_or(len)).ok_or(KeyError::Syntax)?,
+    let len = match parse_ip(len) {
+        Some(mask) if mask.is_ipv4() == ip.is_ipv4() => mask_length(mask, wildcard),
+        Some(_) => None,
+        None => parse_len(len.strip_prefix(b"/").unwrap_or(len)),
     };
-    make_prefix(ip, len, host_bits)
+    make_prefix(ip, len.ok_or(KeyError::Syntax)?, host_bits)
+}
+
+/// The range of `count` addresses from `start`.
+pub(crate) fn parse_counted(start: &[u8], count: &[u8]) -> Result<Key, KeyError> {
+    let start = parse_ip(start).ok_or(KeyError::Syntax)?;
+    let more =
+        parse_decimal(count).and_then(|count| count.checked_sub(1)).ok_or(KeyError::Count)?;
+    match start {
+        IpAddr::V4(start) => {
+            let start = u32::from(start);
+            let end = u32::try_from(more).ok().and_then(|more| start.checked_add(more));
+            Ok(Key::RangeV4(start, end.ok_or(KeyError::Count)?))
+        }
+        IpAddr::V6(start) => {
+            let start = u128::from(start);
+            Ok(Key::RangeV6(start, start.checked_add(more).ok_or(KeyError::Count)?))
+        }
+    }
 }
 
 fn make_prefix(ip: IpAddr, len: u8, host_bits: HostBits) -> Result<AnyPrefix, KeyError> {
@@ -194,5 +222,35 @@ mod tests {
         assert_eq!(range("0", "281470681743359"), Ok(Key::RangeV6(0, 0xfffe_ffff_ffff)));
         assert_eq!(range("1", &"9".repeat(40)), Err(KeyError::Syntax));
         assert_eq!(range("2", "1"), Err(KeyError::Order));
+    }
+
+    #[test]
+    fn networks_and_counts() {
+        let network = |addr: &str, len: &str, wildcard| {
+            parse_network(addr.as_bytes(), len.as_bytes(), wildcard, HostBits::Refuse)
+                .map(|p| p.to_string())
+        };
+        for (addr, len, wildcard, expected) in [
+            ("10.0.0.0", "255.0.0.0", false, "10.0.0.0/8"),
+            ("10.0.0.0", "/8", false, "10.0.0.0/8"),
+            ("10.0.0.0", "0.255.255.255", true, "10.0.0.0/8"),
+            ("10.0.0.1", "0.0.0.0", true, "10.0.0.1/32"),
+            ("0.0.0.0", "0.0.0.0", false, "0.0.0.0/0"),
+            ("2001:db8::", "ffff:ffff::", false, "2001:db8::/32"),
+            ("2001:db8::", "::ffff:ffff:ffff:ffff:ffff:ffff", true, "2001:db8::/32"),
+        ] {
+            assert_eq!(network(addr, len, wildcard).as_deref(), Ok(expected), "{addr} {len}");
+        }
+        for (addr, len) in
+            [("10.0.0.0", "ffff::"), ("::", "255.0.0.0"), ("10.0.0.0", "255.0.255.0")]
+        {
+            assert_eq!(network(addr, len, false), Err(KeyError::Syntax), "{addr} {len}");
+        }
+        let counted = |start: &str, count: &str| parse_counted(start.as_bytes(), count.as_bytes());
+        assert_eq!(counted("10.0.0.0", "256"), Ok(Key::RangeV4(0x0a00_0000, 0x0a00_00ff)));
+        assert_eq!(counted("::", "3"), Ok(Key::RangeV6(0, 2)));
+        for count in ["0", "", "x", "4294967297"] {
+            assert_eq!(counted("10.0.0.0", count), Err(KeyError::Count), "{count}");
+        }
     }
 }

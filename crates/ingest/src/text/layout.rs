@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use fibula_core::{AnyPrefix, Attributes, Change, ColumnKind, Update, Value, mapped_v4};
 
 use super::fields::Delimiter;
-use super::key::{Key, parse_key, parse_network, parse_range};
+use super::key::Key;
 use super::overlap::{Earlier, Overlap, Overlaps};
+use super::roles::AddressColumns;
 use super::rows::Rows;
 use crate::{ColumnDecl, HostBits, ScalarType, Sink};
 
@@ -20,37 +21,12 @@ pub(crate) struct Layout {
     pub(crate) fields: usize,
     /// Whether the first row is a header.
     pub(crate) header: bool,
-    pub(crate) key: KeyAt,
-    /// The note about the key, if it could be another one.
-    pub(crate) note: Option<&'static str>,
+    pub(crate) key: AddressColumns,
+    /// How an ambiguous text was read.
+    pub(crate) notes: Vec<&'static str>,
     /// Whether there are ranges in the head: then they may overlap.
     pub(crate) ranges: bool,
     pub(crate) columns: Vec<Column>,
-}
-
-/// Where the addresses are; numbers count from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyAt {
-    One(usize),
-    Two {
-        start: usize,
-        end: usize,
-        decimal: bool,
-    },
-    /// A network, and its netmask or length.
-    Net {
-        addr: usize,
-        len: usize,
-    },
-}
-
-impl KeyAt {
-    /// The column of the addresses, or of the first ones.
-    pub(crate) fn start(self) -> usize {
-        match self {
-            Self::One(at) | Self::Two { start: at, .. } | Self::Net { addr: at, .. } => at,
-        }
-    }
 }
 
 /// A value column.
@@ -106,7 +82,7 @@ impl Layout {
             )
             .into());
         }
-        let key = self.key(fields, host_bits)?;
+        let key = self.key.read(fields, host_bits)?;
         values.clear();
         for column in &self.columns {
             let text = fields.get(column.field).copied().unwrap_or_default();
@@ -114,25 +90,6 @@ impl Layout {
             values.push(value.ok_or_else(|| column.complain(text))?);
         }
         emit_key(key, state.record, &mut state.earlier, values, sink)
-    }
-
-    fn key(&self, fields: &[&[u8]], host_bits: HostBits) -> Result<Key, Cow<'static, str>> {
-        let field = |at: usize| fields.get(at).copied().unwrap_or_default();
-        match self.key {
-            KeyAt::One(at) => parse_key(field(at), host_bits)
-                .map_err(|error| format!("{}: {}", error.text(), excerpt(field(at))).into()),
-            KeyAt::Net { addr, len } => parse_network(field(addr), field(len), host_bits)
-                .map(Key::Prefix)
-                .map_err(|error| {
-                    let (addr, len) = (excerpt(field(addr)), excerpt(field(len)));
-                    format!("{}: {addr}, netmask or length {len}", error.text()).into()
-                }),
-            KeyAt::Two { start, end, decimal } => parse_range(field(start), field(end), decimal)
-                .map_err(|error| {
-                    let (start, end) = (excerpt(field(start)), excerpt(field(end)));
-                    format!("{}: {start} to {end}", error.text()).into()
-                }),
-        }
     }
 }
 

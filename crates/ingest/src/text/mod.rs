@@ -23,26 +23,35 @@
 //! ([`TextOptions::kinds`]). The value is neither dropped silently nor read as 0. Empty fields, and missing fields at
 //! the end of a line, are null.
 
+mod cells;
 mod decoder;
 mod fields;
 mod guess;
+mod header;
 mod key;
 mod layout;
 mod names;
 mod options;
 mod overlap;
 mod ranges;
+mod roles;
 mod rows;
 mod sniff;
 
-pub(crate) use key::{Key, KeyError, parse_ip, parse_key, parse_network, parse_range};
+pub(crate) use cells::block;
+pub(crate) use key::{
+    Key, KeyError, parse_counted, parse_ip, parse_key, parse_network, parse_range,
+};
 pub(crate) use layout::{emit_key, excerpt, parse_int};
-pub(crate) use names::{END_NAMES, LENGTH_NAMES, PREFIX_NAMES, START_NAMES, rank};
+pub(crate) use names::{
+    LENGTH_NAMES, PREFIX_NAMES, Pair, START_NAMES, SURE_LENGTH_NAMES, pairs, rank,
+};
 pub(crate) use overlap::Earlier;
 
 pub use decoder::TextDecoder;
 pub use options::{HeaderLine, KeyColumns, TextOptions};
 pub use ranges::RangeFeed;
+pub use roles::{AddressColumns, Roles, Sample, SampleRow, roles};
 
 #[cfg(test)]
 mod tests;

@@ -58,10 +58,8 @@ pub enum HeaderLine {
 /// The columns with the addresses of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyColumns {
-    /// Detected: by the header's names (`prefix`, `network`, `cidr`, `start`, `end`...), else by content. By content
-    /// it is the first column of prefixes, else the first column of addresses. The latter is a range's start if the
-    /// next column is its end in nine of ten lines, and a network if the next column is its netmask or length in more
-    /// lines than not.
+    /// Detected by the header's names (`prefix`, `network`, `cidr`, `start`, `end`...), else by content, which
+    /// `docs/tables.md` describes.
     #[default]
     Auto,
     /// This column holds a prefix, an address or `start-end`.

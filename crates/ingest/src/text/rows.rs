@@ -86,8 +86,8 @@ impl Rows {
         }
     }
 
-    /// Calls `visit` with the fields of every readable row of `head`, until it returns `false`.
-    pub(crate) fn for_each(&mut self, head: &[u8], mut visit: impl FnMut(&[&[u8]]) -> bool) {
+    /// Calls `visit` with the byte and the fields of every readable row of `head`, until it returns `false`.
+    pub(crate) fn for_each(&mut self, head: &[u8], mut visit: impl FnMut(usize, &[&[u8]]) -> bool) {
         let mut fields = Vec::new();
         let mut at = 0;
         while at < head.len() {
@@ -99,11 +99,11 @@ impl Rows {
                 }
                 Row::Fields(len) => {
                     at += len;
-                    visit(&fields)
+                    visit(at - len, &fields)
                 }
                 Row::Quoted(len, _) => {
                     at += len;
-                    visit(&self.quoted.fields().collect::<Vec<_>>())
+                    visit(at - len, &self.quoted.fields().collect::<Vec<_>>())
                 }
                 Row::TooLong => match memchr(b'\n', &head[at..]) {
                     Some(end) => {

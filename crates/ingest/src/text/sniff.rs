@@ -1,10 +1,13 @@
 //! Detects the layout of a text from its beginning.
 
+use super::cells::is_key;
 use super::fields::Delimiter;
-use super::guess::{Guess, Guessed, MAX_FIELDS, Row, is_decimal_ranges, is_header, is_key};
+use super::guess::{Guess, MAX_FIELDS, is_decimal_ranges};
+use super::header::{self, is_header, without_header};
 use super::key::{Key, parse_key};
-use super::layout::{Column, KeyAt, Layout, has_leading_zeros, parse_int};
+use super::layout::{Column, Layout, has_leading_zeros, parse_int};
 use super::options::{HeaderLine, TextOptions};
+use super::roles::{AddressColumns, Roles, SampleRow};
 use super::rows::Rows;
 use crate::{ColumnDecl, ColumnKind, Format, HostBits, ScalarType};
 
@@ -34,51 +37,69 @@ fn layout(
     format: Format,
     options: &TextOptions,
 ) -> Result<Layout, String> {
-    let rows = sample(head, delimiter, semicolons);
-    let widest = rows.iter().map(Vec::len).max().unwrap_or(1);
-    let first: Vec<String> = rows.first().map(names_of).unwrap_or_default();
-    let names = if options.names.is_empty() { &first } else { &options.names };
+    let (rows, first_line) = sample(head, delimiter, semicolons);
+    let width = rows.iter().map(Vec::len).max().unwrap_or(1);
     let body = match options.header {
         HeaderLine::Present if rows.len() > 1 => &rows[1..],
         HeaderLine::Present | HeaderLine::Absent => &rows,
         HeaderLine::Auto => without_header(&rows),
     };
-
-    let named = !options.names.is_empty();
-    let first_row = rows.first().filter(|_| body.len() < rows.len());
-    let guess = Guess { rows: body, first: first_row, names, named, widest, delimiter, format };
-    let Guessed { key, note } = guess.key(&options.key)?;
-    let header = match options.header {
-        HeaderLine::Present => !rows.is_empty(),
-        HeaderLine::Absent => false,
-        HeaderLine::Auto => {
-            rows.first().is_some_and(|row| is_header(row, key, rows.len() == 1, format))
-        }
+    let is_named = |addresses: usize| match (options.header, rows.first()) {
+        (_, None) | (HeaderLine::Absent, _) => false,
+        (HeaderLine::Present, _) => true,
+        (HeaderLine::Auto, Some(row)) => is_header(row, addresses, rows.len() == 1, format),
     };
-    let names: &[String] = match (&*options.names, header) {
-        ([], false) => &[],
-        ([], true) => &first,
-        (names, _) => names,
+    let header = rows.first().map(|first| header::names(first_line, first, body, delimiter));
+    let (first, mut misfit) = match header {
+        Some(names) => (names.clone().unwrap_or_default(), names.is_none()),
+        None => (Vec::new(), false),
     };
-    let mut fields = width(&rows[usize::from(header)..], key, delimiter, widest);
+    let given = !options.names.is_empty();
+    let names = if given { &options.names } else { &first };
+    // The columns that may have the addresses: there a header has words.
+    let addresses = (0..width).find(|&at| {
+        body.iter().filter(|row| row.get(at).is_some_and(|field| is_key(field))).count() * 2
+            > body.len()
+    });
+    let named = given || (body.len() < rows.len() && !misfit && is_named(addresses.unwrap_or(0)));
+    let guess = Guess { rows: body, names, named, width, delimited: is_delimited(delimiter) };
+    let Roles { key, mut notes } = guess.of(format, &options.key)?;
+    let header = is_named(key.start());
+    misfit &= header && !given;
+    if misfit {
+        notes.push(header::MISFIT);
+    }
+    let names: &[String] = if given || header { names } else { &[] };
+    let named = &rows[usize::from(header)..];
+    let width = if misfit { named.iter().map(Vec::len).max().unwrap_or(1) } else { width };
+    let mut fields = self::width(named, key, delimiter, width);
     if !options.names.is_empty() && !rows.is_empty() {
         let rows = Rows::new(delimiter, MAX_FIELDS).with_semicolons(semicolons);
         fields = named_fields(head, rows, fields, &options.names)?;
     }
     let columns = columns(names, key, fields, options);
-    let ranges = matches!(key, KeyAt::Two { .. });
-    let mut layout = Layout { delimiter, semicolons, fields, header, key, note, ranges, columns };
+    let ranges = matches!(key, AddressColumns::Two { .. } | AddressColumns::Counted { .. });
+    let mut layout = Layout { delimiter, semicolons, fields, header, key, notes, ranges, columns };
     look_at_all(head, options, &mut layout);
     Ok(layout)
 }
 
-fn sample(head: &[u8], delimiter: Delimiter, semicolons: bool) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
-    Rows::new(delimiter, MAX_FIELDS).with_semicolons(semicolons).for_each(head, |fields| {
+/// The first rows, and the line of the first one.
+fn sample(head: &[u8], delimiter: Delimiter, semicolons: bool) -> (Vec<SampleRow>, &[u8]) {
+    let (mut rows, mut first) = (Vec::new(), 0..0);
+    Rows::new(delimiter, MAX_FIELDS).with_semicolons(semicolons).for_each(head, |at, fields| {
+        if rows.is_empty() {
+            first = at..head.len();
+        }
         rows.push(fields.iter().map(|field| field.to_vec()).collect());
         rows.len() < SAMPLE
     });
-    rows
+    (rows, head[first].split(|&byte| byte == b'\n').next().unwrap_or_default())
+}
+
+/// Whether each field certainly is one value.
+fn is_delimited(delimiter: Delimiter) -> bool {
+    matches!(delimiter, Delimiter::Byte(byte) if byte != b'\t')
 }
 
 /// The delimiter at which most rows have a field that is an address.
@@ -92,7 +113,7 @@ fn delimiter(head: &[u8], format: Format, options: &TextOptions) -> Delimiter {
         return Delimiter::Byte(b'\t');
     }
     let fits = |byte: &u8| {
-        let rows = sample(head, Delimiter::Byte(*byte), true);
+        let (rows, _) = sample(head, Delimiter::Byte(*byte), true);
         let body = without_header(&rows);
         let fitting = body.iter().filter(|row| {
             let holds_key = || match format {
@@ -113,29 +134,13 @@ fn delimiter(head: &[u8], format: Format, options: &TextOptions) -> Delimiter {
     }
 }
 
-/// The rows without the first, if that may be a header: not if its first address stands where another row's does.
-fn without_header(rows: &[Row]) -> &[Row] {
-    let place = |row: &Row| row.iter().position(|field| is_key(field));
-    match rows {
-        [first, rest @ ..] if !rest.is_empty() => match place(first) {
-            Some(at) if rest.iter().any(|row| place(row) == Some(at)) => rows,
-            _ => rest,
-        },
-        _ => rows,
-    }
-}
-
 fn is_number_or_key(field: &[u8]) -> bool {
     is_key(field) || (!field.is_empty() && field.iter().all(u8::is_ascii_digit))
 }
 
-fn names_of(row: &Row) -> Vec<String> {
-    row.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
-}
-
 /// How many fields a row has.
-fn width(rows: &[Row], key: KeyAt, delimiter: Delimiter, widest: usize) -> usize {
-    let (KeyAt::One(last) | KeyAt::Two { end: last, .. } | KeyAt::Net { len: last, .. }) = key;
+fn width(rows: &[SampleRow], key: AddressColumns, delimiter: Delimiter, widest: usize) -> usize {
+    let last = key.start().max(key.second().unwrap_or(0));
     match delimiter {
         Delimiter::Byte(_) => widest.max(last + 1),
         // Blanks also occur within free text: the rest after the fields that all rows have belongs to the last one.
@@ -159,7 +164,7 @@ fn named_fields(
         return Ok(fields);
     }
     let mut widest = fields;
-    rows.for_each(head, |row| {
+    rows.for_each(head, |_, row| {
         widest = widest.max(row.len());
         widest < names.len()
     });
@@ -174,13 +179,13 @@ fn named_fields(
 }
 
 /// The value columns, all of text as yet.
-fn columns(names: &[String], key: KeyAt, fields: usize, options: &TextOptions) -> Vec<Column> {
-    let is_value = |at: &usize| match key {
-        KeyAt::One(key) => *at != key,
-        KeyAt::Two { start, end, .. } => *at != start && *at != end,
-        KeyAt::Net { addr, len } => *at != addr && *at != len,
-    };
-    let values: Vec<usize> = (0..fields).filter(is_value).collect();
+fn columns(
+    names: &[String],
+    key: AddressColumns,
+    fields: usize,
+    options: &TextOptions,
+) -> Vec<Column> {
+    let values: Vec<usize> = (0..fields).filter(|&at| !key.has(at)).collect();
     let mut all: Vec<Column> = Vec::new();
     for (i, &field) in values.iter().enumerate() {
         let given = names.get(field).map(|name| name.trim()).filter(|name| !name.is_empty());
@@ -221,12 +226,12 @@ fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
         matches!(key, Some(Ok(Key::RangeV4(..) | Key::RangeV6(..))))
     };
     let mut seen = vec![Seen::default(); columns.len()];
-    rows.for_each(head, |row| {
+    rows.for_each(head, |_, row| {
         if !std::mem::take(&mut first) {
             for (column, seen) in columns.iter().zip(&mut seen) {
                 seen.value(row.get(column.field).copied().unwrap_or_default());
             }
-            if let KeyAt::One(at) = *key {
+            if let AddressColumns::One(at) = *key {
                 *ranges |= row.get(at).is_some_and(is_range);
             }
         }

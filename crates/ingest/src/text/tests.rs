@@ -175,9 +175,9 @@ fn ranges_that_overlap() {
         (0..10).map(|addr| value(&addr)).collect::<String>()
     };
     // B is the wider one.
-    let sink = decode("10.0.0.0,10.0.0.5,A\n10.0.0.3,10.0.0.9,B\n");
+    let sink = decode("start,end,v\n10.0.0.0,10.0.0.5,A\n10.0.0.3,10.0.0.9,B\n");
     assert_eq!((answers(&sink).as_str(), sink.noted.len()), ("AAAAAABBBB", 1));
-    let sink = decode("10.0.0.3,10.0.0.9,B\n10.0.0.0,10.0.0.5,A\n");
+    let sink = decode("start,end,v\n10.0.0.3,10.0.0.9,B\n10.0.0.0,10.0.0.5,A\n");
     assert_eq!((answers(&sink).as_str(), sink.noted.len()), ("AAAAAABBBB", 1));
     // As wide as each other: the later.
     let sink = decode("10.0.0.0-10.0.0.5 A\n10.0.0.4-10.0.0.9 B\n");
