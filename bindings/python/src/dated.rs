@@ -8,7 +8,7 @@ use fibula_annotate::Column;
 use fibula_fib::{DatedFib, Dates, Fib, FibOptions, Moment};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyList;
 
 use crate::error::{FibulaError, SourceError};
 use crate::opened::Opened;
@@ -59,15 +59,18 @@ impl PyDatedTable {
         Ok(PyTable { opened: Opened::new(fib.map_err(|error| error::fib(&error))?) })
     }
 
-    /// What the longest match of a time says about one address.
+    /// What the longest match of a time says about one address: everything, or the value of one column.
+    #[pyo3(signature = (address, time, add=None))]
     fn lookup<'py>(
         &self,
         py: Python<'py>,
         address: &Bound<'py, PyAny>,
         time: &str,
-    ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let found = self.opened.fib.lookup(address::address(address)?.into(), moment(time)?);
-        found.map(|found| records::record(py, &found)).transpose()
+        add: Option<&str>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let fib = &self.opened.fib;
+        let found = fib.lookup(address::address(address)?.into(), moment(time)?);
+        records::answer(py, found.as_ref(), fib.columns().names(), add)
     }
 
     /// The matches of an address over time, each with the seconds since 1970 from which it holds.
@@ -93,6 +96,7 @@ impl PyDatedTable {
         name: Option<&str>,
         column: &Bound<'_, PyAny>,
         times: &Bound<'_, PyAny>,
+        index: Option<Py<PyAny>>,
         time_format: &str,
         requested: AddOptions,
     ) -> PyResult<PyColumns> {
@@ -110,9 +114,9 @@ impl PyDatedTable {
         options.time = Some(Column::Number(1));
         let added = py.detach(|| {
             let annotator = self.opened.annotator(&options)?;
-            bulk::annotate(&annotator, name, &chunks, Some(&times), requested.threads())
+            bulk::annotate(&annotator, name, &chunks, Some(&times), options.threads)
         });
-        added.map(PyColumns).map_err(|error| error::annotate(&error))
+        Ok(PyColumns { added: added.map_err(|error| error::annotate(&error))?, index })
     }
 }
 

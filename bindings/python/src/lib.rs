@@ -4,6 +4,7 @@
 //! Nothing here holds the interpreter while it looks up, reads or compiles.
 #![forbid(unsafe_code)]
 
+mod added;
 mod address;
 mod build;
 mod bulk;
@@ -18,11 +19,14 @@ mod result;
 mod rows;
 mod rules;
 mod table;
+mod values;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _fibula {
+    #[pymodule_export]
+    use crate::added::PyColumn;
     #[pymodule_export]
     use crate::address::is_address;
     #[pymodule_export]
@@ -30,7 +34,7 @@ mod _fibula {
     #[pymodule_export]
     use crate::error::{AddressError, ColumnError, FibulaError, SnapshotError, SourceError};
     #[pymodule_export]
-    use crate::result::{PyColumn, PyColumns};
+    use crate::result::PyColumns;
     #[pymodule_export]
     use crate::rules::PyRules;
     #[pymodule_export]

@@ -1,13 +1,10 @@
-//! Columns that were added, as Python objects. They have the Arrow PyCapsule interface, so pyarrow,
+//! The columns that were added, as a Python object. They have the Arrow PyCapsule interface, so pyarrow,
 //! Polars, pandas, DuckDB and others take them without a copy, and none of them is needed.
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray, new_empty_array};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema};
-use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyKeyError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
@@ -15,19 +12,10 @@ use pyo3_arrow::ffi::{
     ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule,
 };
 
+use crate::added::PyColumn;
 use crate::bulk::Added;
 use crate::error::FibulaError;
-use crate::requested;
-
-/// One added column.
-///
-/// To any library that speaks Arrow it is an array: `pyarrow.chunked_array(column)`,
-/// `polars.Series(column)`, `pandas.Series.from_arrow(column)`.
-#[pyclass(name = "Column", module = "fibula", frozen)]
-pub struct PyColumn {
-    field: FieldRef,
-    chunks: Vec<ArrayRef>,
-}
+use crate::{requested, values};
 
 /// The added columns of a lookup, in the order of the addresses.
 ///
@@ -35,79 +23,10 @@ pub struct PyColumn {
 /// `polars.DataFrame(columns)`, `pandas.DataFrame.from_arrow(columns)`, and DuckDB finds it by its
 /// variable's name.
 #[pyclass(name = "Columns", module = "fibula", frozen)]
-pub struct PyColumns(pub Added);
-
-#[pymethods]
-impl PyColumn {
-    /// The column's name.
-    #[getter]
-    fn name(&self) -> &str {
-        self.field.name()
-    }
-
-    /// The column's Arrow type, as text.
-    #[getter]
-    fn r#type(&self) -> String {
-        self.field.data_type().to_string()
-    }
-
-    fn __len__(&self) -> usize {
-        self.chunks.iter().map(|chunk| chunk.len()).sum()
-    }
-
-    fn __repr__(&self) -> String {
-        let Self { field, .. } = self;
-        format!(
-            "<fibula.Column {:?}: {}, {} rows>",
-            field.name(),
-            field.data_type(),
-            self.__len__()
-        )
-    }
-
-    /// The values as a list of Python objects; None for null.
-    fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let list = PyList::empty(py);
-        self.chunks.iter().try_for_each(|chunk| append(&list, chunk))?;
-        Ok(list)
-    }
-
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        Ok(to_schema_pycapsule(py, self.field.as_ref())?)
-    }
-
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_array__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyCapsule>>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        let (field, chunks) = self.requested(requested_schema.as_ref())?;
-        let whole = concat(&chunks, field.data_type())?;
-        Ok(to_array_pycapsules(py, field, &whole, None)?)
-    }
-
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyCapsule>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let (field, chunks) = self.requested(requested_schema.as_ref())?;
-        let chunks = ArrayIterator::new(chunks.into_iter().map(Ok), field);
-        Ok(to_stream_pycapsule(py, Box::new(chunks), None)?)
-    }
-}
-
-impl PyColumn {
-    /// The column in the type that is asked for, if it has one that holds its values.
-    fn requested(
-        &self,
-        requested: Option<&Bound<'_, PyCapsule>>,
-    ) -> PyResult<(FieldRef, Vec<ArrayRef>)> {
-        let wanted = requested::read(requested)?.unwrap_or_else(|| self.field.clone());
-        requested::cast(&self.field, &self.chunks, wanted.data_type())
-    }
+pub struct PyColumns {
+    pub added: Added,
+    /// The index of the pandas object that was looked up.
+    pub index: Option<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -115,73 +34,73 @@ impl PyColumns {
     /// The names of the columns.
     #[getter]
     fn names(&self) -> Vec<&str> {
-        self.0.fields.iter().map(|field| field.name().as_str()).collect()
+        self.added.fields.iter().map(|field| field.name().as_str()).collect()
     }
 
     /// Addresses that a route covers.
     #[getter]
     fn matched(&self) -> u64 {
-        self.0.matched
+        self.added.matched
     }
 
     /// Addresses that no route covers.
     #[getter]
     fn unmatched(&self) -> u64 {
-        self.0.unmatched
+        self.added.unmatched
     }
 
     /// Cells that are not an address.
     #[getter]
     fn unparsable(&self) -> u64 {
-        self.0.unparsable
+        self.added.unparsable
     }
 
     /// Nulls, and text that is empty.
     #[getter]
     fn empty(&self) -> u64 {
-        self.0.empty
+        self.added.empty
     }
 
     /// Of the tables of several dates: rows whose time lies before the first one.
     #[getter]
     fn before(&self) -> u64 {
-        self.0.before
+        self.added.before
     }
 
     /// Of the tables of several dates: rows without a time, or with one that cannot be read.
     #[getter]
     fn untimed(&self) -> u64 {
-        self.0.untimed
+        self.added.untimed
     }
 
     /// Row, counted from 0, and text of the first cell that is not an address; None if all are.
     #[getter]
     fn first_unparsable(&self) -> Option<(usize, String)> {
-        self.0.first_unparsable.clone()
+        self.added.first_unparsable.clone()
     }
 
     /// Row, counted from 0, and text of the first time that cannot be read; None if all can, or are null.
     #[getter]
     fn first_untimed(&self) -> Option<(usize, String)> {
-        self.0.first_untimed.clone()
+        self.added.first_untimed.clone()
     }
 
     fn __len__(&self) -> usize {
-        self.0.rows
+        self.added.rows
     }
 
     fn __repr__(&self) -> String {
         format!(
             "<fibula.Columns {:?}, {} rows, {} matched>",
             self.names(),
-            self.0.rows,
-            self.0.matched
+            self.added.rows,
+            self.added.matched
         )
     }
 
     /// A column, by its name or its place.
     fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyColumn> {
-        let Added { fields, columns, .. } = &self.0;
+        let Added { fields, columns, .. } = &self.added;
         let place = match key.extract::<String>() {
             Ok(name) => fields.iter().position(|field| *field.name() == name).ok_or_else(|| {
                 PyKeyError::new_err(format!("{name:?}; there are {:?}", self.names()))
@@ -194,15 +113,16 @@ impl PyColumns {
                 )?
             }
         };
-        Ok(PyColumn { field: fields[place].clone(), chunks: columns[place].clone() })
+        let index = self.index.as_ref().map(|index| index.clone_ref(key.py()));
+        Ok(PyColumn { field: fields[place].clone(), chunks: columns[place].clone(), index })
     }
 
     /// The columns as a dictionary of lists.
     fn to_pydict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (field, chunks) in self.0.fields.iter().zip(&self.0.columns) {
+        for (field, chunks) in self.added.fields.iter().zip(&self.added.columns) {
             let list = PyList::empty(py);
-            chunks.iter().try_for_each(|chunk| append(&list, chunk))?;
+            chunks.iter().try_for_each(|chunk| values::append(&list, chunk))?;
             dict.set_item(field.name(), list)?;
         }
         Ok(dict)
@@ -218,14 +138,20 @@ impl PyColumns {
         slf.py().import("polars")?.call_method1("DataFrame", (slf,))
     }
 
+    /// The index of the pandas Series whose addresses were looked up, for `to_pandas`.
+    #[getter]
+    fn _index(&self) -> Option<&Py<PyAny>> {
+        self.index.as_ref()
+    }
+
     /// The columns as a `pandas.DataFrame` of nullable types: `UInt32` or `UInt64`, `str`, and
-    /// `category` for text in dictionaries.
+    /// `category` for text in dictionaries. It has the index of the Series that was looked up.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("fibula._frames")?.call_method1("to_pandas", (slf,))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        Ok(to_schema_pycapsule(py, Schema::new(self.0.fields.clone()))?)
+        Ok(to_schema_pycapsule(py, Schema::new(self.added.fields.clone()))?)
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -237,7 +163,7 @@ impl PyColumns {
         let (fields, columns) = self.requested(requested_schema.as_ref())?;
         let whole = columns.iter().zip(&fields).map(|(c, field)| concat(c, field.data_type()));
         let whole = whole.collect::<PyResult<_>>()?;
-        let whole = structs(&fields, whole, self.0.rows).map_err(refused)?;
+        let whole = structs(&fields, whole, self.added.rows).map_err(refused)?;
         Ok(to_array_pycapsules(py, of_structs(fields), &whole, None)?)
     }
 
@@ -266,7 +192,7 @@ impl PyColumns {
         &self,
         requested: Option<&Bound<'_, PyCapsule>>,
     ) -> PyResult<(Vec<FieldRef>, Vec<Vec<ArrayRef>>)> {
-        let Added { fields, columns, .. } = &self.0;
+        let Added { fields, columns, .. } = &self.added;
         let wanted = match requested::read(requested)?.map(|field| field.data_type().clone()) {
             Some(DataType::Struct(wanted)) if same_names(&wanted, fields) => wanted,
             _ => return Ok((fields.clone(), columns.clone())),
@@ -309,44 +235,5 @@ pub fn concat(chunks: &[ArrayRef], kind: &DataType) -> PyResult<ArrayRef> {
             let chunks: Vec<&dyn Array> = chunks.iter().map(|chunk| chunk.as_ref()).collect();
             arrow_select::concat::concat(&chunks).map_err(refused)
         }
-    }
-}
-
-/// Appends the values of an array of one of the types that are added.
-fn append(list: &Bound<'_, PyList>, array: &ArrayRef) -> PyResult<()> {
-    for row in 0..array.len() {
-        list.append(value(list.py(), array, row)?)?;
-    }
-    Ok(())
-}
-
-fn value<'py>(py: Python<'py>, array: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
-    if array.is_null(row) {
-        return Ok(py.None().into_bound(py));
-    }
-    match array.data_type() {
-        DataType::UInt8 => array.as_primitive::<UInt8Type>().value(row).into_bound_py_any(py),
-        DataType::UInt32 => array.as_primitive::<UInt32Type>().value(row).into_bound_py_any(py),
-        DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).into_bound_py_any(py),
-        DataType::Float64 => array.as_primitive::<Float64Type>().value(row).into_bound_py_any(py),
-        DataType::Boolean => array.as_boolean().value(row).into_bound_py_any(py),
-        DataType::Utf8 => array.as_string::<i32>().value(row).into_bound_py_any(py),
-        DataType::Binary => array.as_binary::<i32>().value(row).into_bound_py_any(py),
-        DataType::Dictionary(..) => {
-            let dictionary = array.as_dictionary::<Int32Type>();
-            let code = dictionary.keys().value(row) as usize;
-            dictionary.values().as_string::<i32>().value(code).into_bound_py_any(py)
-        }
-        DataType::List(_) => {
-            let list = PyList::empty(py);
-            append(&list, &array.as_list::<i32>().value(row))?;
-            Ok(list.into_any())
-        }
-        DataType::LargeList(_) => {
-            let list = PyList::empty(py);
-            append(&list, &array.as_list::<i64>().value(row))?;
-            Ok(list.into_any())
-        }
-        kind => Err(FibulaError::new_err(format!("no Python values for type {kind}"))),
     }
 }

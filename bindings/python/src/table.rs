@@ -1,7 +1,6 @@
 //! The table as a Python object. `fibula.Table` wraps it.
 
 use std::path::PathBuf;
-use std::thread;
 
 use arrow_array::ArrayRef;
 use fibula::sources::{Silent, SourceSummary, open_snapshot};
@@ -47,11 +46,8 @@ impl AddOptions {
         options.strict = self.strict;
         options.text = if self.plain { TextForm::Plain } else { TextForm::Dictionary };
         options.prefix = if self.binary { PrefixForm::Binary } else { PrefixForm::Text };
+        options.threads = self.threads.unwrap_or(options.threads);
         options
-    }
-
-    pub fn threads(&self) -> usize {
-        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
     }
 }
 
@@ -139,13 +135,17 @@ impl PyTable {
         columns.names().enumerate().map(|(at, name)| (name, columns.type_name(at))).collect()
     }
 
-    /// What the longest match says about one address.
+    /// What the longest match says about one address: everything, or the value of one column.
+    #[pyo3(signature = (address, add=None))]
     fn lookup<'py>(
         &self,
         py: Python<'py>,
         address: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        records::lookup(py, &self.opened.fib, address::address(address)?)
+        add: Option<&str>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let fib = &self.opened.fib;
+        let found = fib.lookup(address::address(address)?.into());
+        records::answer(py, found.as_ref(), fib.columns().names(), add)
     }
 
     /// The routes that cover an address or a prefix, longest first.
@@ -178,7 +178,8 @@ impl PyTable {
             let found = fib.exact(prefix).map_err(|error| error::fib(&error))?;
             return found.map(|found| records::record(py, &found)).transpose();
         }
-        records::lookup(py, fib, address::address(key)?)
+        let found = fib.lookup(address::address(key)?.into());
+        found.map(|found| records::record(py, &found)).transpose()
     }
 
     /// Routes by their numbers, those of IPv4 first.
@@ -238,20 +239,22 @@ impl PyTable {
         })
     }
 
-    /// Looks up the addresses of a column. What is added is named after it, if it has a name.
+    /// Looks up the addresses of a column. What is added is named after it, if it has a name, and has its index of pandas.
     fn lookup_many(
         &self,
         py: Python<'_>,
         name: Option<&str>,
         column: &Bound<'_, PyAny>,
+        index: Option<Py<PyAny>>,
         requested: AddOptions,
     ) -> PyResult<PyColumns> {
         let chunks: Vec<ArrayRef> = column::read(column)?;
+        let options = requested.options();
         let added = py.detach(|| {
-            let annotator = self.opened.annotator(&requested.options())?;
-            bulk::annotate(&annotator, name, &chunks, None, requested.threads())
+            let annotator = self.opened.annotator(&options)?;
+            bulk::annotate(&annotator, name, &chunks, None, options.threads)
         });
-        added.map(PyColumns).map_err(|error| error::annotate(&error))
+        Ok(PyColumns { added: added.map_err(|error| error::annotate(&error))?, index })
     }
 
     /// Names, types and counts, as a dictionary.

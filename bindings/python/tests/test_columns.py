@@ -402,5 +402,5 @@ def test_text_that_has_no_utf_8(small: fibula.Table) -> None:
         for text in ("\udcff", "10.0.0.0/8\udcff"):
             with pytest.raises(fibula.AddressError, match="\ufffd"):
                 ask(text)
-    with pytest.raises(fibula.ColumnError, match="no column of text begins with an address"):
+    with pytest.raises(fibula.ColumnError, match="in no column of text are half"):
         small.annotate(pd.DataFrame({"a": pd.Series(["\udcff"], dtype=object)}))

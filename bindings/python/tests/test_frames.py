@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Any
 
 import fibula
@@ -64,7 +65,7 @@ def test_what_is_refused(small: fibula.Table, kind: str) -> None:
     with pytest.raises(fibula.AddressError, match='row 3, column src: "x" is not an address'):
         small.annotate(frame, "src", strict=True)
     only_time = frame.select(["time"]) if not isinstance(frame, pd.DataFrame) else frame[["time"]]
-    with pytest.raises(fibula.ColumnError, match="no column of text begins with an address"):
+    with pytest.raises(fibula.ColumnError, match="in no column of text are half of the first 1,000 values addresses"):
         small.annotate(only_time)
 
 
@@ -115,7 +116,29 @@ def test_names_twice(small: fibula.Table) -> None:
         small.annotate(frame, "ip")
 
 
+def test_columns_are_found_by_a_thousand_values_as_in_csv(small: fibula.Table) -> None:
+    data = {
+        "dash": ["-", "10.20.0.1", "10.1.1.1", None, ""],
+        "host": ["10.0.0.1", "a.example", "b.example", "c.example", "d.example"],
+        "half": ["x", "10.20.0.1", "", None, None],
+    }
+    frames = [pa.table(data), pl.DataFrame(data), pd.DataFrame(data)]
+    for frame in frames:
+        found = small.annotate(frame, add="vlan")
+        assert list(as_dict(found)) == ["dash", "host", "half", "dash_vlan", "half_vlan"]
+        assert as_dict(found)["dash_vlan"] == [None, 20, 1, None, None]
+    late = pa.table({"src": ["-"] * 600 + ["10.20.0.1"] * 600})
+    with pytest.raises(fibula.ColumnError, match="columns="):
+        small.annotate(late)
+    objects = pd.DataFrame({"ip": [ip_address("10.20.0.1"), pd.NA, 7], "n": [[1], [2], [3]]}, dtype=object)
+    assert as_dict(small.annotate(objects, add="vlan"))["ip_vlan"] == [20, None, None]
+
+
 def test_frames_without_rows(small: fibula.Table) -> None:
+    for frame in FRAMES.values():
+        none = frame[:0] if not isinstance(frame, (pa.Table, pa.RecordBatch)) else frame.slice(0, 0)
+        found = small.annotate(none)
+        assert type(found) is type(frame) and as_dict(found) == {"time": [], "src": [], "dst": []}
     for frame in (pa.table({"ip": pa.array([], pa.string())}), pl.DataFrame({"ip": []}, schema={"ip": pl.String}), pd.DataFrame({"ip": pd.Series([], dtype="str")})):
         found = small.annotate(frame, ["ip"])
         assert list(as_dict(found)) == ["ip", "ip_site", "ip_vlan"]

@@ -3,6 +3,8 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
+use std::thread;
 
 use fibula_fib::TimeFormat;
 
@@ -170,9 +172,16 @@ impl Default for AnnotateOptions {
             flows: false,
             text: TextForm::Dictionary,
             prefix: PrefixForm::Text,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            threads: processors(),
         }
     }
+}
+
+/// The number of processors that this process may use, read once: on Linux this opens files of the control group, which
+/// takes some 25 us each time.
+fn processors() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
 #[cfg(test)]

@@ -24,8 +24,20 @@ ACCEPTED = (
 
 
 def loaded(name: str) -> Any:
-    """A library if the program uses it: an object of it cannot come from a program that does not."""
-    return sys.modules.get(name)
+    """A library if the program uses it: an object of it cannot come from a program that does not.
+
+    One that another thread is still importing has made no objects yet, and lacks some of its names.
+    """
+    module = sys.modules.get(name)
+    return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
+
+
+def index(values: object) -> object | None:
+    """The index of pandas that a result for these values has."""
+    pandas = loaded("pandas")
+    if pandas is not None and isinstance(values, pandas.Series):
+        return values.index  # type: ignore[no-any-return]
+    return values if pandas is not None and isinstance(values, pandas.Index) else None
 
 
 def column(values: object) -> object:

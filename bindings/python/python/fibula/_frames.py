@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 import uuid
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fibula import _columns
-from fibula._fibula import Columns, ColumnError, FibulaError, is_address
+from fibula._fibula import Column, Columns, ColumnError, FibulaError, is_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +19,11 @@ Search = Callable[..., Columns]
 
 Look = Callable[[str, object, object], Columns]
 """The same with the options of the frame."""
+
+SAMPLE = 1000
+"""Values by which a column of addresses is found, as many as of a file's."""
+
+ADDRESSES = (str, ipaddress.IPv4Address, ipaddress.IPv6Address)
 
 
 def annotate(
@@ -103,9 +110,9 @@ def _relation(duckdb: Any, relation: Any, rows: Any) -> Any:
 
 
 def chosen(
-    columns: str | Iterable[str] | None, there: list[str], values: Callable[[str], Iterable[Any] | None]
+    columns: str | Iterable[str] | None, there: list[str], rows: int, values: Callable[[str], Iterable[Any] | None]
 ) -> list[str]:
-    """The columns that were asked for, or all columns of text whose first value is an address."""
+    """The columns that were asked for, or all that hold addresses; of a frame without rows none."""
     asked = _columns.names(columns)
     for at, name in enumerate(asked):
         if there.count(name) != 1:
@@ -113,11 +120,13 @@ def chosen(
             raise ColumnError(f"the frame has {problem} {name!r}; it has: {', '.join(there)}")
         if name in asked[:at]:
             raise ColumnError(f"{name!r} was asked for twice")
-    if columns is not None:
+    if columns is not None or rows == 0:
         return asked
-    found = [name for name in there if there.count(name) == 1 and _begins_with_address(values(name))]
+    found = [name for name in there if there.count(name) == 1 and _holds_addresses(values(name))]
     if not found:
-        raise ColumnError("no column of text begins with an address: columns=[...] names those with addresses")
+        raise ColumnError(
+            f"in no column of text are half of the first {SAMPLE:,} values addresses: columns=[...] names those with addresses"
+        )
     return found
 
 
@@ -129,11 +138,15 @@ def of_times(time: str | None, there: list[str]) -> str | None:
     return time
 
 
-def _begins_with_address(values: Iterable[Any] | None) -> bool:
-    for value in () if values is None else values:
-        if isinstance(value, str) and value.strip():
-            return is_address(value)
-    return False
+def _holds_addresses(values: Iterable[Any] | None) -> bool:
+    """Whether half of the first values are addresses, empty ones aside: as columns of CSV are found."""
+    filled = addresses = 0
+    for value in islice(() if values is None else values, SAMPLE):
+        text = str(value).strip() if isinstance(value, ADDRESSES) else None
+        if text != "" and not _columns.is_missing(value):
+            filled += 1
+            addresses += text is not None and is_address(text)
+    return addresses > 0 and 2 * addresses >= filled
 
 
 def taken(there: Iterable[str], found: Columns) -> None:
@@ -156,7 +169,7 @@ def _pyarrow(pyarrow: Any, frame: Any, columns: str | Iterable[str] | None, time
     time = of_times(time, frame.schema.names)
     times = None if time is None else frame.column(time)
     make = pyarrow.chunked_array if isinstance(frame, pyarrow.Table) else pyarrow.array
-    for name in chosen(columns, frame.schema.names, values):
+    for name in chosen(columns, frame.schema.names, frame.num_rows, values):
         found = look(name, frame.column(name), times)
         taken(frame.schema.names, found)
         for added in found.names:
@@ -172,7 +185,7 @@ def _polars(polars: Any, frame: Any, columns: str | Iterable[str] | None, time: 
 
     time = of_times(time, frame.columns)
     times = None if time is None else frame.get_column(time)
-    for name in chosen(columns, frame.columns, values):
+    for name in chosen(columns, frame.columns, frame.height, values):
         found = look(name, frame.get_column(name), times)
         taken(frame.columns, found)
         frame = frame.hstack(found.to_polars())
@@ -185,7 +198,7 @@ def _pandas(frame: Any, columns: str | Iterable[str] | None, time: str | None, l
     def values(name: str) -> Iterable[Any] | None:
         return None if frame[name].dtype.kind in "iufbcmM" else frame[name]
 
-    names = chosen(columns, [name for name in there if isinstance(name, str)], values)
+    names = chosen(columns, [name for name in there if isinstance(name, str)], len(frame), values)
     time = of_times(time, there)
     times = None if time is None else frame[time]
     frame = frame.copy(deep=False)
@@ -198,8 +211,29 @@ def _pandas(frame: Any, columns: str | Iterable[str] | None, time: str | None, l
     return frame
 
 
+def to_numpy(column: Column, numbers: tuple[bytearray, str] | None, dtype: Any, copy: bool | None) -> Any:
+    """An array of NumPy: of numbers as the compiled part gave them, or of objects."""
+    import numpy
+
+    if copy is False:
+        raise ValueError("a column of fibula becomes an array of NumPy by a copy: copy=False cannot be kept")
+    if numbers is None:
+        array = numpy.fromiter(column.to_pylist(), dtype=object, count=len(column))
+    else:
+        array = numpy.frombuffer(numbers[0], dtype=numbers[1])
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
 def to_pandas(columns: Columns) -> Any:
     """A pandas.DataFrame of nullable types."""
+    import pandas
+
+    series = {name: to_series(columns[name]) for name in columns.names}
+    return pandas.DataFrame(series, columns=columns.names)
+
+
+def to_series(column: Column) -> Any:
+    """A pandas.Series of a nullable type."""
     import pandas
 
     numbers = {
@@ -212,13 +246,9 @@ def to_pandas(columns: Columns) -> Any:
     try:
         import pyarrow
     except ImportError:
-        kinds: dict[str, Any] = {**numbers, "Utf8": "str"}
-        series = {}
-        for name in columns.names:
-            column = columns[name]
-            kind = "category" if column.type.startswith("Dictionary") else kinds.get(column.type, "object")
-            series[name] = pandas.Series(column.to_pylist(), dtype=kind)
-        return pandas.DataFrame(series, columns=columns.names)
+        kind = numbers.get(column.type, "str" if column.type == "Utf8" else "object")
+        kind = "category" if column.type.startswith("Dictionary") else kind
+        return pandas.Series(column.to_pylist(), index=column._index, dtype=kind, name=column.name)
     types = {
         pyarrow.uint8(): "UInt8",
         pyarrow.uint32(): "UInt32",
@@ -227,4 +257,8 @@ def to_pandas(columns: Columns) -> Any:
         pyarrow.bool_(): "Boolean",
     }
     mapper = {kind: numbers[name] for kind, name in types.items()}
-    return pyarrow.table(columns).to_pandas(types_mapper=mapper.get)
+    series = pyarrow.chunked_array(column).to_pandas(types_mapper=mapper.get)
+    series.name = column.name
+    if column._index is not None:
+        series.index = column._index
+    return series

@@ -90,7 +90,13 @@ class DatedTable:
         """
         return Table(self._native.at(_time(time)))
 
-    def lookup(self, address: Address, time: Time) -> dict[str, Any] | None:
+    @overload
+    def lookup(self, address: Address, time: Time) -> dict[str, Any] | None: ...
+
+    @overload
+    def lookup(self, address: Address, time: Time, add: str) -> Any: ...
+
+    def lookup(self, address: Address, time: Time, add: str | None = None) -> Any:
         """What the longest prefix that covered the address at that time said, as `Table.lookup`; also None if the first
         table is later.
 
@@ -100,7 +106,7 @@ class DatedTable:
         >>> tables.lookup("10.1.2.3", "2024-05-01"), tables.lookup("10.1.2.3", "2024-04-30")
         ({'prefix': '10.1.0.0/16', 'asn': 64501, 'country': None}, None)
         """
-        return self._native.lookup(address, _time(time))
+        return self._native.lookup(address, _time(time), add)
 
     def history(self, address: Address) -> list[tuple[datetime.datetime, dict[str, Any] | None]]:
         """What matches the address over time: from when, and what; None where nothing does. Entries are changes, and the
@@ -112,7 +118,8 @@ class DatedTable:
         return [(_utc(seconds), found) for seconds, found in self._native.history(address)]
 
     def _search(self, name: str | None, column: object, times: object, asked: _Requested, time_format: str = "auto") -> Columns:
-        return self._native.lookup_many(name, _columns.column(column), _columns.times(times), time_format, asked)
+        found, index = _columns.column(column), _columns.index(column)
+        return self._native.lookup_many(name, found, _columns.times(times), index, time_format, asked)
 
     @overload
     def lookup_many(  # type: ignore[overload-overlap]  # a str is an iterable of str, but one name

@@ -49,8 +49,7 @@ def register(
 
     alone = isinstance(add, str)
     asked = _columns.options(add, default, strict, prefix_form, "plain", 1)
-    native = table._native
-    fields = pyarrow.table(native.lookup_many(None, [], asked)).schema
+    fields = pyarrow.table(table._search(None, [], None, asked)).schema
     if alone and len(fields) > 1:
         raise ColumnError("a prefix in binary form is two columns: add=['prefix'] gives both")
     kinds = {field.name: _sql(pyarrow, field.type) for field in fields}
@@ -58,7 +57,7 @@ def register(
     result = next(iter(kinds.values())) if alone else f"STRUCT({members})"
 
     def look(column: Any) -> Any:
-        found = native.lookup_many(None, column, asked)
+        found = table._search(None, column, None, asked)
         if alone:
             return pyarrow.array(found[0])
         return pyarrow.array(found)
