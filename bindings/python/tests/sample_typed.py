@@ -22,3 +22,8 @@ def use(table: fibula.Table, frame: pa.Table, other: pl.DataFrame, lazy: pl.Lazy
     print(table.columns["asn"] is int, table.covering("10.0.0.0/8")[0]["prefix"], len(table))
     expr = fibula.polars.lookup("ip", table, add="asn")
     print(other.select(expr), table.annotate(frame, "src"))
+    assert_type(pl.col("ip").fibula.lookup(table, add="asn"), pl.Expr)
+    pl.col("ip").fibula.lookup(table, add=7)  # type: ignore[arg-type]
+    column = table.lookup_many(["10.0.0.1"], add="asn")
+    assert_type(column[:10], fibula.Column)
+    print(table.lookup("10.0.0.1", "asn") == column[0], list(column))

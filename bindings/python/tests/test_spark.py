@@ -208,6 +208,35 @@ def test_what_is_wrong_is_said_before_any_job(spark: SparkSession, snapshot: Pat
         fibula_spark.annotate(frame, "ip", fibula.Table.build([("10.0.0.0/8", {"v": 1})]))
 
 
+def test_names_with_dots_and_names_that_come_twice(spark: SparkSession, snapshot: Path) -> None:
+    rows = [(1, "10.0.0.1", "x", "y"), (2, None, None, None)]
+    frame = spark.createDataFrame(rows, "`a.b` long, `src.ip` string, `c``d` string, e string").toDF("a.b", "src.ip", "c`d", "a.b")
+    before = fibula_spark.annotate(frame, "src.ip", snapshot, "asn")
+    assert before.columns == ["a.b", "src.ip", "c`d", "a.b", "src.ip_asn"]
+    assert before.schema.fields[:4] == frame.schema.fields
+    table = fibula.Table.open(snapshot)
+    assert [tuple(row) for row in before.collect()] == [(*rows[0], table.lookup("10.0.0.1", "asn")), (*rows[1], None)]
+
+
+def test_workers_map_what_was_shipped(spark: SparkSession, snapshot: Path) -> None:
+    fibula_spark.annotate(small(spark), "ip", snapshot, "asn").collect()
+    mapped = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            lines = (process / "maps").read_text().splitlines()
+        except OSError:  # it has ended
+            continue
+        mapped += [process.name for line in lines if "/fibula-" in line and line.endswith(".fib")]
+    assert mapped and str(os.getpid()) not in mapped
+
+
+def test_a_file_that_is_no_snapshot_is_named_as_it_was_given(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("prefix,asn\n10.0.0.0/8,1\n")
+    with pytest.raises(fibula.SnapshotError, match=f"^{path}: "):
+        fibula_spark.annotate(small(spark), "ip", path, "asn")
+
+
 def test_a_worker_opens_a_file_once(tmp_path: Path) -> None:
     path = tmp_path / "table.fib"
     fibula.Table.build([("10.0.0.0/8", {"v": 1})]).save(path)

@@ -85,23 +85,26 @@ def annotate(
     path = snapshot.path if isinstance(snapshot, Table) else Path(snapshot).absolute()
     if path is None:
         raise ValueError("the table is in memory only: table.save(path) gives it a file that Spark can send")
+    added = _open(path).annotate(_example(df, columns), columns, text="plain", threads=1, **options)
     if ship:
         path = _ship(df.sparkSession.sparkContext, path)
-    added = _open(path).annotate(_example(df, columns), columns, text="plain", threads=1, **options)
     fields = [field for field in added.schema if field.name not in columns]
     for field in fields:
         if field.name in df.columns:
             raise ColumnError(f"the DataFrame already has a column {field.name!r}: rename or drop it")
     schema = types.StructType(list(df.schema.fields) + [_field(field) for field in fields])
     where = (path.name if ship else str(path), ship)
+    names = df.columns
 
     # Spark sends this function as code; what it imports it finds on the worker.
     def run(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         from fibula.spark import _annotated
 
-        return _annotated(batches, where, columns, options)
+        return _annotated((batch.rename_columns(names) for batch in batches), where, columns, options)
 
-    return df.mapInArrow(run, schema)
+    # Spark looks its columns up by name there, and takes a dot in one as a path and a name that comes twice as an error.
+    plain = df.toDF(*(f"c{at}" for at in range(len(names))))
+    return plain.mapInArrow(run, schema)
 
 
 def _example(df: DataFrame, columns: list[str]) -> pyarrow.RecordBatch:
@@ -126,7 +129,7 @@ def _field(field: pyarrow.Field) -> types.StructField:
 
 
 def _ship(context: SparkContext, snapshot: Path) -> Path:
-    """Sends the file to all executors, once, by a name that no other file has. Where it is on the driver."""
+    """Sends the file to all executors, once, by a name that no other file has. Returns where it is on the driver."""
     # Spark removes this directory in the end, and what lies in it.
     directory = Path(tempfile.mkdtemp(prefix="fibula-", dir=SparkFiles.getRootDirectory()))
     copy = directory / "snapshot"
@@ -151,7 +154,8 @@ def _annotated(
 ) -> Iterator[pyarrow.RecordBatch]:
     """On a worker: the batches with their added columns."""
     path, shipped = where
-    table = _open(Path(SparkFiles.get(path) if shipped else path))
+    # Spark's copies are writable, but nobody writes to them.
+    table = _open(Path(SparkFiles.get(path)), load="map") if shipped else _open(Path(path))
     for batch in batches:
         # Spark runs as many workers as an executor has cores.
         found = table.annotate(batch, columns, text="plain", threads=1, **options)
@@ -162,8 +166,8 @@ def _annotated(
         yield pyarrow.RecordBatch.from_arrays(arrays, found.schema.names)
 
 
-def _open(path: Path) -> Table:
-    """The table of a path, mapped once in this process and again only if another file is there."""
+def _open(path: Path, load: str = "auto") -> Table:
+    """The table of a path, opened once in this process and again only if another file is there."""
     about = path.stat()
     which = (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
     known = _opened.get(str(path))
@@ -171,5 +175,5 @@ def _open(path: Path) -> Table:
         _opened.pop(str(path), None)
         while len(_opened) >= KEPT:
             del _opened[next(iter(_opened))]  # the one opened first
-        known = _opened[str(path)] = (which, Table.open(path))
+        known = _opened[str(path)] = (which, Table.open(path, load=load))
     return known[1]
