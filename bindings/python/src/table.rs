@@ -239,7 +239,7 @@ impl PyTable {
         })
     }
 
-    /// Looks up the addresses of a column. What is added is named after it, if it has a name, and has its index of pandas.
+    /// Looks up the addresses of a column. The added columns are named after it, if it has a name, and keep its index.
     fn lookup_many(
         &self,
         py: Python<'_>,
