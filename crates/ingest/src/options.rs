@@ -69,14 +69,20 @@ pub enum Format {
     Json,
     /// The registries' `delegated` files.
     Delegated,
-    /// The output of `bgpdump -m`.
+    /// The output of `bgpdump -m`, bgpreader, bgpkit-parser and bgpscanner.
     Bgpdump,
     /// The output of `ip route`, `route -n` and `netstat -rn`.
     Routes,
+    /// The output of `ipset save`.
+    Ipset,
+    /// The prefix lists of a router: `ip prefix-list NAME permit PREFIX`.
+    PrefixList,
+    /// The output of `fibula diff`.
+    Diff,
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 14] = [
+    const ALL: [(Self, &'static str); 17] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
@@ -91,6 +97,9 @@ impl Format {
         (Self::Delegated, "delegated"),
         (Self::Bgpdump, "bgpdump"),
         (Self::Routes, "routes"),
+        (Self::Ipset, "ipset"),
+        (Self::PrefixList, "prefix-list"),
+        (Self::Diff, "diff"),
     ];
 
     /// Whether files of this format announce and withdraw routes, each at its time. The others are tables: prefixes

@@ -140,6 +140,6 @@ fn may_be_key(name: &str, child: &Node<'_>) -> bool {
     child.as_str().is_some_and(|text| {
         let is_start = || rank(name, START_NAMES).is_some();
         let is_named = || rank(name, PREFIX_NAMES).is_some() || is_start();
-        is_key(text) && (text.contains(['/', '-']) || is_named())
+        is_key(text) && (text.contains(['/', '-', ' ']) || is_named())
     })
 }

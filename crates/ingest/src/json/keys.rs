@@ -200,7 +200,7 @@ impl Finder<'_> {
     fn spelled<'d>(&self, members: &[&'d Member<'d>]) -> Keys<'d> {
         let mut keys = Keys::default();
         for (name, child) in members {
-            if let Some(text) = child.as_str().filter(|text| text.contains(['/', '-']))
+            if let Some(text) = child.as_str().filter(|text| text.contains(['/', '-', ' ']))
                 && let Some(found) = key(text, self.host_bits)
             {
                 keys.names.push(name);

@@ -1,13 +1,17 @@
-//! The output of `bgpdump -m`: a line for each route, withdrawal and session change.
+//! Routes, withdrawals and session changes, a line for each, as four tools print them.
 //!
 //! ```text
-//! TABLE_DUMP2|time|B|peer|peer AS|prefix|path|origin|next hop|local pref|MED|communities|AG|aggregator|
+//! TABLE_DUMP2|time|B|peer|peer AS|prefix|path|origin|next hop|local pref|MED|communities|AG|aggregator|      bgpdump -m
 //! BGP4MP|time|A|the same
 //! BGP4MP|time|W|peer|peer AS|prefix
 //! BGP4MP|time|STATE|peer|peer AS|old state|new state
+//! A|time|peer|peer AS|prefix|path|origin|next hop|local pref|MED|communities|...                             bgpkit-parser
+//! U|A|time|project|collector|router|router IP|peer AS|peer|prefix|next hop|path|origin AS|communities|old|new    bgpreader
+//! +|prefixes|path|next hop|origin|atomic|aggregator|communities|peer peer AS|time|...                           bgpscanner
 //! ```
-//! Types that end in `_AP` have a path identifier after the prefix. For a missing local preference or MED, bgpdump
-//! prints 0, and for a missing next hop 255.255.255.255. These are read as missing.
+//! Types of bgpdump that end in `_AP` have a path identifier after the prefix. For a missing local preference or MED,
+//! bgpdump prints 0, and for a missing next hop 255.255.255.255. These are read as missing. `dialects.rs` finds the
+//! fields.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,17 +19,11 @@ use std::net::IpAddr;
 
 use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Update};
 
+use super::dialects::{Action, Element, element};
 use super::{Form, excerpt};
 use crate::{PeerInfo, PeerState, Sink, SourceInfo};
 
-const KINDS: [&str; 5] = ["TABLE_DUMP", "TABLE_DUMP2", "BGP4MP", "BGP4MP_ET", "BGP"];
-
-pub(super) fn is_line(line: &str) -> bool {
-    let mut fields = line.split('|');
-    let kind = fields.next().unwrap_or_default();
-    KINDS.contains(&kind.strip_suffix("_AP").unwrap_or(kind))
-        && fields.nth(1).is_some_and(|what| matches!(what, "A" | "B" | "W" | "STATE"))
-}
+pub(super) use super::dialects::is_line;
 
 #[derive(Default)]
 pub(super) struct Bgpdump {
@@ -59,63 +57,55 @@ impl Form for Bgpdump {
     }
 
     fn line(&mut self, line: &str, sink: &mut dyn Sink) -> Result<(), Cow<'static, str>> {
-        let wrong = |field: &str, text: &str| format!("{field}: {}", excerpt(text));
-        let fields: Vec<&str> = line.split('|').collect();
-        let [kind, time, what, address, asn, ref rest @ ..] = fields[..] else {
-            return Err(wrong("not a line of bgpdump -m", line).into());
-        };
+        let Some(Element { time, peer, action }) = element(line)? else { return Ok(()) };
         // With microseconds, of records that have them.
         let (seconds, micros) = time.split_once('.').unwrap_or((time, "0"));
-        let time = seconds.parse::<u32>().ok().zip(micros.parse::<u32>().ok());
-        let (seconds, micros) = time.ok_or_else(|| wrong("not a time", fields[1]))?;
+        let micros = micros.get(..6).unwrap_or(micros);
+        let both = seconds.parse::<u32>().ok().zip(micros.parse::<u32>().ok());
+        let (seconds, micros) = both.ok_or_else(|| format!("not a time: {}", excerpt(time)))?;
         let time = u64::from(seconds) * 1_000_000 + u64::from(micros);
-        let peer = self.peer(address, asn, sink).ok_or_else(|| wrong("not a peer", line))?;
-        if what == "STATE" {
-            let state = |at: usize| rest.get(at).and_then(|text| text.parse().ok());
-            let (old, new) = state(0).zip(state(1)).ok_or_else(|| wrong("not two states", line))?;
-            sink.peer_state(&PeerState { peer, time, old, new });
-            return Ok(());
-        }
-        let [prefix, ref rest @ ..] = *rest else { return Err("no prefix".into()) };
-        let masked = prefix
-            .split_once('/')
-            .and_then(|(ip, len)| AnyPrefix::masked(ip.parse().ok()?, len.parse().ok()?).ok());
-        let prefix = masked.ok_or_else(|| wrong("not a prefix", prefix))?;
-        let (path_id, rest) = match (kind.ends_with("_AP"), rest) {
-            (true, [id, rest @ ..]) => {
-                (id.parse().map_err(|_| wrong("not a path identifier", id))?, rest)
-            }
-            (true, []) => return Err("no path identifier".into()),
-            (false, rest) => (0, rest),
-        };
+        let number = self.peer(peer.0, peer.1, sink);
+        let peer = number.ok_or_else(|| format!("not a peer: {}", excerpt(line)))?;
         let attributes;
-        let change = match (what, rest) {
-            ("W", _) => Change::Withdraw,
-            ("A" | "B", [path, origin, next_hop, local_pref, med, communities, ..]) => {
+        let (prefixes, path_id, change) = match action {
+            Action::State(old, new) => {
+                sink.peer_state(&PeerState { peer, time, old, new });
+                return Ok(());
+            }
+            Action::Withdraw(prefixes, path_id) => (prefixes, path_id, Change::Withdraw),
+            Action::Announce(prefixes, path_id, route) => {
                 let number = |text: &str| text.parse().ok().filter(|&n: &u32| n > 0);
-                let (origin_as, as_path_len) = path_facts(path);
+                let (origin_as, as_path_len) = path_facts(route.path);
+                // bgpscanner and bgpkit-parser print only what there is, and no address for none.
+                let next_hop = route.next_hop.split(' ').next().and_then(|text| text.parse().ok());
                 attributes = BgpAttributes {
-                    next_hop: next_hop.parse().ok().filter(|ip| *ip != IpAddr::from([255; 4])),
+                    next_hop: next_hop.filter(|ip| *ip != IpAddr::from([255; 4])),
                     origin_as,
                     as_path_len,
-                    as_path: path,
-                    local_pref: number(local_pref),
-                    med: number(med),
-                    origin: match *origin {
-                        "IGP" => Some(0),
-                        "EGP" => Some(1),
-                        "INCOMPLETE" => Some(2),
+                    as_path: route.path,
+                    local_pref: number(route.local_pref),
+                    med: number(route.med),
+                    origin: match route.origin {
+                        "IGP" | "i" => Some(0),
+                        "EGP" | "e" => Some(1),
+                        "INCOMPLETE" | "?" => Some(2),
                         _ => None,
                     },
-                    communities,
+                    communities: route.communities,
                 };
-                Change::Announce(Attributes::Bgp(&attributes))
+                (prefixes, path_id, Change::Announce(Attributes::Bgp(&attributes)))
             }
-            ("A" | "B", _) => return Err(wrong("fewer fields than a route has", line).into()),
-            _ => return Err(wrong("none of A, B, W and STATE", what).into()),
         };
-        sink.update(&Update { peer, path_id, time, ..Update::new(prefix, change) });
-        Ok(())
+        let mut found = 0;
+        for text in prefixes.split([' ', ',']).filter(|text| !text.is_empty()) {
+            let masked = text
+                .split_once('/')
+                .and_then(|(ip, len)| AnyPrefix::masked(ip.parse().ok()?, len.parse().ok()?).ok());
+            let prefix = masked.ok_or_else(|| format!("not a prefix: {}", excerpt(text)))?;
+            found += 1;
+            sink.update(&Update { peer, path_id, time, ..Update::new(prefix, change) });
+        }
+        if found == 0 { Err("not a prefix: \"\"".into()) } else { Ok(()) }
     }
 }
 
@@ -160,6 +150,36 @@ mod tests {
         );
         assert_eq!((sink.peers.len(), sink.states.len(), sink.damage.len()), (2, 1, 0));
         assert!(sink.states[0].is_down());
+    }
+
+    #[test]
+    fn other_tools() {
+        let routes = ["+ 0 10.0.0.0/8 192.0.2.1 64501", "- 0 10.0.0.0/8"];
+        for text in [
+            "A|1764115202|192.0.2.1|64500|10.0.0.0/8|64500 64501|IGP|192.0.2.1|0|7|64500:1|false||\n\
+             W|1764115203.5|192.0.2.1|64500|10.0.0.0/8|||||||||\n",
+            "type|timestamp|peer_ip|peer_asn|prefix|as_path|origin_asns|origin|next_hop|local_pref|med|communities|atomic|aggr_asn|aggr_ip|only_to_customer\n\
+             A|1764115202|192.0.2.1|64500|10.0.0.0/8|64500 64501|64501|IGP|192.0.2.1|0|7|64500:1|false|||\n\
+             W|1764115203|192.0.2.1|64500|10.0.0.0/8|||||||||||\n",
+            "U|A|1764115202.000000|ris|rrc00|||64500|192.0.2.1|10.0.0.0/8|192.0.2.1|64500 64501|64501|64500:1||\n\
+             U|W|1764115203.000000|ris|rrc00|||64500|192.0.2.1|10.0.0.0/8||||||\n",
+            "R|A|1764115202|ris|rrc00|64500|192.0.2.1|10.0.0.0/8|192.0.2.1|64500 64501|64501|||\n\
+             U|W|1764115203|ris|rrc00|64500|192.0.2.1|10.0.0.0/8||||||\n",
+            "=|10.0.0.0/8|64500 64501|192.0.2.1|i|||64500:1|192.0.2.1 64500|1764115202|1\n\
+             -|10.0.0.0/8|||||||192.0.2.1 64500|1764115203|1\n",
+        ] {
+            let sink = decode(Format::Bgpdump, text);
+            assert_eq!(sink.lines, routes, "{text}");
+            assert_eq!((sink.peers[0].asn, &*sink.damage), (64500, &[][..]), "{text}");
+        }
+        let several =
+            decode(Format::Bgpdump, "+|10.0.0.0/8 11.0.0.0/8|1|192.0.2.1|i||||192.0.2.1 1|1|1\n");
+        assert_eq!(several.lines.len(), 2);
+        let states = "U|S|1764115203.000000|ris|rrc00|||64500|192.0.2.1||||||ESTABLISHED|IDLE\n";
+        assert!(decode(Format::Bgpdump, states).states[0].is_down());
+        let ends = "R|R|1764115203.000000|ris|rrc00|||64500|192.0.2.1|10.0.0.0/8|192.0.2.1|1|1|||\n\
+                    U|E|1764115203.000000|ris|rrc00|||64500|192.0.2.1|||||||\n";
+        assert_eq!(decode(Format::Bgpdump, ends).lines.len(), 1);
     }
 
     #[test]

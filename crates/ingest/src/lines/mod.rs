@@ -1,7 +1,12 @@
-//! Text formats with fixed lines: the output of registries, routing tools and bgpdump. One file each.
+//! Text formats with fixed lines: the output of registries, routing and firewall tools, bgpdump and the like. One file
+//! each.
 
 mod bgpdump;
 mod delegated;
+mod dialects;
+mod diff;
+mod ipset;
+mod prefix_list;
 mod routes;
 
 use std::borrow::Cow;
@@ -38,10 +43,13 @@ pub(crate) fn detect(head: &[u8]) -> Option<Format> {
     let text = String::from_utf8_lossy(whole);
     let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
     lines.by_ref().take(20).find_map(|line| {
-        let forms: [(Format, IsLine); 3] = [
+        let forms: [(Format, IsLine); 6] = [
             (Format::Bgpdump, bgpdump::is_line),
             (Format::Delegated, delegated::is_line),
             (Format::Routes, routes::is_line),
+            (Format::Ipset, ipset::is_line),
+            (Format::PrefixList, prefix_list::is_line),
+            (Format::Diff, diff::is_line),
         ];
         forms.iter().find(|(_, is_line)| is_line(line)).map(|(format, _)| *format)
     })
@@ -53,6 +61,9 @@ pub(crate) fn decoder(format: Format) -> Option<Box<dyn Decoder>> {
         Format::Bgpdump => Box::new(Lines::new(bgpdump::Bgpdump::default())),
         Format::Delegated => Box::new(Lines::new(delegated::Delegated)),
         Format::Routes => Box::new(Lines::new(routes::Routes::default())),
+        Format::Ipset => Box::new(Lines::new(ipset::Ipset::default())),
+        Format::PrefixList => Box::new(Lines::new(prefix_list::PrefixList)),
+        Format::Diff => Box::new(Lines::new(diff::Differences)),
         _ => return None,
     })
 }

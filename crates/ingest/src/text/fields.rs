@@ -47,9 +47,9 @@ pub(crate) fn split<'a>(
 fn split_blank<'a>(line: &'a [u8], limit: usize, fields: &mut Vec<&'a [u8]>) {
     let (mut at, mut field_start, mut joins) = (0, 0, false);
     while let Some((start, end)) = next_token(line, at) {
-        // `start - end` is one field, blanks or not.
+        // `start - end` and `start to end` are one field.
         let dash = !fields.is_empty()
-            && &line[start..end] == b"-"
+            && matches!(&line[start..end], b"-" | b"to" | b"TO")
             && next_token(line, end)
                 .is_some_and(|(start, end)| has_address_marks(&line[start..end]));
         if fields.len() >= limit || joins || dash {
@@ -168,6 +168,7 @@ mod tests {
         assert_eq!(blank("a b c ; d", 2), ["a", "b c"]);
         assert_eq!(blank("a x#y http://z // d", 9), ["a", "x#y", "http://z"]);
         assert_eq!(blank("10.0.0.1 - 10.0.0.2 x", 9), ["10.0.0.1 - 10.0.0.2", "x"]);
+        assert_eq!(blank("10.0.0.1 to 10.0.0.2 x", 9), ["10.0.0.1 to 10.0.0.2", "x"]);
         assert_eq!(blank("10.0.0.1 - x", 9), ["10.0.0.1", "-", "x"]);
         assert_eq!(blank("- 10.0.0.1", 9), ["-", "10.0.0.1"]);
         assert_eq!(blank("", 9), [""; 0]);

@@ -26,6 +26,39 @@ const FURTHER: &str =
 const FIRST: &str = "columns of addresses with names that say no more, of which the first is taken (--key COLUMN takes \
                      another)";
 
+/// Words that say something else about an address than that it is in the table.
+const TURNING: &[&str] = &[
+    "accept",
+    "add",
+    "allow",
+    "and",
+    "block",
+    "del",
+    "delete",
+    "deny",
+    "drop",
+    "except",
+    "exclude",
+    "from",
+    "no",
+    "nomatch",
+    "not",
+    "or",
+    "pass",
+    "permit",
+    "reject",
+    "remove",
+    "through",
+    "thru",
+    "to",
+    "unless",
+    "via",
+    "w",
+    "withdraw",
+    "withdrawn",
+    "!",
+];
+
 /// Guesses the key from rows and names.
 pub(crate) struct Guess<'a> {
     /// Without the first, if that may be a header.
@@ -80,9 +113,40 @@ impl Guess<'_> {
                 None => self.by_content()?,
             },
         };
+        if *wanted == KeyColumns::Auto && !self.named {
+            self.refuse_words(key)?;
+        }
         let further =
             (*wanted == KeyColumns::Auto && self.has_further_prefixes(key)).then_some(FURTHER);
         Ok(Roles { key, notes: note.into_iter().chain(further).collect() })
+    }
+
+    /// Refuses rows all of which have a word before or between the addresses that may change what they mean: one that
+    /// is known to, or in a text separated by blanks the same one everywhere.
+    fn refuse_words(&self, key: AddressColumns) -> Result<(), String> {
+        let last = self.columns().rev().find(|&at| self.mostly_holds(at, is_key)).unwrap_or(0);
+        let is_turning =
+            |word: &[u8]| TURNING.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
+        let is_word = |word: &[u8]| {
+            word.len() > 1 && word.iter().all(|b| b.is_ascii_lowercase() || *b == b'-')
+        };
+        for at in (0..last).filter(|&at| !key.has(at)) {
+            let mut words =
+                self.rows.iter().map(|row| row.get(at).map(Vec::as_slice).unwrap_or_default());
+            let Some(first) = words.clone().next() else { continue };
+            let is_same = !self.delimited
+                && self.rows.len() > 1
+                && is_word(first)
+                && words.clone().all(|word| word == first);
+            if is_same || words.all(is_turning) {
+                let (word, start) = (String::from_utf8_lossy(first), key.start() + 1);
+                return Err(format!(
+                    "each row has a word before or between the addresses, {word:?} in the first, which may change what \
+                     the row means; --key {start} takes column {start} as addresses and the word as a value"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn columns(&self) -> std::ops::Range<usize> {

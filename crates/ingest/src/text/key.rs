@@ -80,8 +80,12 @@ pub(crate) fn parse_key(text: &[u8], host_bits: HostBits) -> Result<Key, KeyErro
             IpAddr::V6(a) => AnyPrefix::V6(Prefix::host(a.into())),
         }));
     }
-    let dash = text.iter().position(|&b| b == b'-').ok_or(KeyError::Syntax)?;
-    parse_range(text[..dash].trim_ascii(), text[dash + 1..].trim_ascii(), false)
+    if let Some(dash) = text.iter().position(|&b| b == b'-') {
+        return parse_range(text[..dash].trim_ascii(), text[dash + 1..].trim_ascii(), false);
+    }
+    let to = text.windows(4).position(|word| word.eq_ignore_ascii_case(b" to "));
+    let (start, end) = text.split_at(to.ok_or(KeyError::Syntax)?);
+    parse_range(start.trim_ascii(), end[4..].trim_ascii(), false)
 }
 
 fn parse_len(text: &[u8]) -> Option<u8> {
@@ -195,6 +199,7 @@ mod tests {
         assert_eq!(key("2001:db8::1"), prefix("2001:db8::1/128"));
         assert_eq!(key("10.0.0.1-10.0.0.9"), Ok(Key::RangeV4(0x0a00_0001, 0x0a00_0009)));
         assert_eq!(key("10.0.0.1 - 10.0.0.9"), Ok(Key::RangeV4(0x0a00_0001, 0x0a00_0009)));
+        assert_eq!(key("10.0.0.1 to 10.0.0.9"), Ok(Key::RangeV4(0x0a00_0001, 0x0a00_0009)));
         assert_eq!(key("::1-::2"), Ok(Key::RangeV6(1, 2)));
         for (text, error) in [
             ("10.0.0.1/8", KeyError::HostBits),

@@ -222,7 +222,8 @@ fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
     let Layout { header, key, ranges, columns, .. } = layout;
     let mut first = *header;
     let is_range = |field: &&[u8]| {
-        let key = field.contains(&b'-').then(|| parse_key(field, HostBits::Mask));
+        let may_be = field.iter().any(|byte| matches!(byte, b'-' | b' '));
+        let key = may_be.then(|| parse_key(field, HostBits::Mask));
         matches!(key, Some(Ok(Key::RangeV4(..) | Key::RangeV6(..))))
     };
     let mut seen = vec![Seen::default(); columns.len()];
