@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use fibula_core::AnyPrefix;
 use fibula_fib::{EngineChoice, Fib, Match, Typed};
 use fibula_server::api::{Lookup, PrefixPaths, Route, Routes, Search};
-use fibula_server::client::{Client, query as url_query};
+use fibula_server::client::Client;
 use serde_json::{Map, json};
 
 use crate::asking::{ServerArgs, attributes, peer};
@@ -139,12 +139,11 @@ fn ask_server(
             Ok(found.tables.iter().any(|table| !table.routes.is_empty()))
         }
         Question::Text(text) => {
-            let query = url_query(&[("q", Some(text)), ("limit", Some("10000"))]);
-            let found: Search = client.json(&format!("/v1/search{query}"))?;
+            let found = client.search(text, table)?;
             if args.json {
                 json_line(out, &found)?;
             } else {
-                print_search(&found, table, out)?;
+                print_search(&found, out)?;
             }
             Ok(!found.origins.is_empty() || !found.peers.is_empty())
         }
@@ -200,8 +199,8 @@ fn print_routes(found: &Routes, out: &mut impl Write) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print_search(found: &Search, table: Option<&str>, out: &mut impl Write) -> Result<(), Failure> {
-    for of in found.origins.iter().filter(|of| table.is_none_or(|name| name == of.table)) {
+fn print_search(found: &Search, out: &mut impl Write) -> Result<(), Failure> {
+    for of in &found.origins {
         let (v4, v6) = (of.routes.ipv4, of.routes.ipv6);
         writeln!(out, "{} originates {v4} IPv4 and {v6} IPv6 routes in {}:", found.q, of.table)?;
         for prefix in &of.prefixes {

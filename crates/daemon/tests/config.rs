@@ -34,6 +34,22 @@ const SERVE: &[Case] = &[
     ),
     ("[[kernel]]\n[http]\ntls-key = 'k'", None, "tls-certificate and tls-key belong together", ""),
     ("[[kernel]]\n[tables]\nengine = []", None, "auto takes the one that suits", ""),
+    ("[http]\nthreads = 0", None, "http.threads is 0", "leave the key out"),
+    ("[http]\nconnections = 0", None, "http.connections is 0", ""),
+    ("[http]\nbody-bytes = 0", None, "http.body-bytes is 0", ""),
+    ("[http]\nlag = '0'", None, "http.lag is 0", ""),
+    ("[limits]\nconnections = 0", None, "limits.connections is 0", ""),
+    ("[limits]\nroutes = 0", None, "limits.routes is 0", ""),
+    ("[limits]\npeer-routes = 0", None, "limits.peer-routes is 0", ""),
+    ("[[kernel]]\nbuffer = 0", None, "kernel.buffer is 0", ""),
+    ("checkpoint = { file = 'f', every = '0' }", None, "checkpoint.every is 0", ""),
+    (
+        "[[bgp]]\nlisten = '[::1]:179'\nlocal-as = 1\nrouter-id = '1.1.1.1'\n\
+         neighbour = [{ address = '::1', max-routes = 0 }]",
+        None,
+        "bgp.neighbour.max-routes is 0",
+        "",
+    ),
 ];
 
 #[test]

@@ -76,6 +76,7 @@ mod instances;
 pub mod kernel;
 mod listen;
 mod live;
+mod log_limit;
 #[cfg(unix)]
 pub mod net;
 mod pace;
@@ -93,6 +94,7 @@ pub use file::{DAMAGE_KEPT, FileReport, file, table};
 pub use instances::{FollowInstance, Instances};
 pub use listen::prefixes;
 pub use live::LiveFeed;
+pub use log_limit::LogLimit;
 pub use pace::{Clock, Pacer, Speed, SpeedError, SystemClock};
 pub use positions::Positions;
 pub use protocol::{ConnectionRefusal, Figures, Protocol, SourceState};

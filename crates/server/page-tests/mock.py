@@ -299,7 +299,16 @@ class Answers(BaseHTTPRequestHandler):
                     six = sum(":" in p for p in held)
                     tables.append({"table": name, "routes": {"ipv4": len(held) - six, "ipv6": six},
                                    "prefixes": sorted(held, key=lambda p: (":" in p, int(ip_network(p).network_address)))})
-            return {"q": q, "is": "as", "asn": int(asn), "origins": tables, "peers": [p for p in self.peers({})["peers"] if p["asn"] == int(asn)], "truncated": False}
+            left = int(query.get("limit", 100))
+            skipped = int(query.get("after", 0))  # a number here; the page passes `next` on as it is
+            more = False
+            for table in tables:
+                held = table["prefixes"]
+                table["prefixes"] = held[skipped:skipped + left]
+                more |= len(held) > skipped + left
+                left, skipped = left - len(table["prefixes"]), max(0, skipped - len(held))
+            cursor = {"next": str(int(query.get("after", 0)) + int(query.get("limit", 100)))} if more else {}
+            return {"q": q, "is": "as", "asn": int(asn), "origins": tables, "peers": [p for p in self.peers({})["peers"] if p["asn"] == int(asn)], "truncated": more, **cursor}
         found = [p for p in self.peers({})["peers"] if q.lower() in p["name"].lower() or q.lower() in p["source"].lower()]
         return {"q": q, "is": "peer" if found else "nothing", "peers": found, "truncated": False}
 

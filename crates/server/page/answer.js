@@ -12,7 +12,7 @@ const MORE = 100;
 const MOST = 1000;
 
 export async function answer(question, signal) {
-    const meaning = await get("v1/search", { q: question.q, limit: MOST }, signal);
+    const meaning = await search(question, 1, signal);
     switch (meaning.is) {
         case "address": return chains(question, signal, addressChains);
         case "prefix": return chains({ ...question, asked: meaning.prefix ?? question.q }, signal, prefixChains);
@@ -21,6 +21,21 @@ export async function answer(question, signal) {
         case "nothing": return plain(`"${question.q}" is no address, no prefix, no AS number and no part of the name of a peer.`);
         default: return plain(`This page does not know what "${meaning.is}" is: it is older than the server.`);
     }
+}
+
+/** The meaning of a question, with as many pages of an AS's prefixes. */
+async function search({ q, table }, pages, signal) {
+    const asked = { q, table, limit: MOST };
+    const meaning = await get("v1/search", asked, signal);
+    for (let page = 1; page < pages && meaning.next; page++) {
+        const more = await get("v1/search", { ...asked, after: meaning.next }, signal);
+        for (const origins of more.origins ?? []) {
+            const known = meaning.origins.find((t) => t.table === origins.table);
+            known ? known.prefixes.push(...origins.prefixes) : meaning.origins.push(origins);
+        }
+        meaning.next = more.next;
+    }
+    return meaning;
 }
 
 const plain = (sentence) => ({ element: h("p", { class: "problem" }, sentence), summary: sentence });
@@ -159,9 +174,10 @@ function system(question, meaning, signal) {
     const name = `AS${meaning.asn}`;
     const none = `No table has a best route that begins at ${name}.`;
     const body = h("div");
+    let pages = 1;
 
     function draw() {
-        const tables = (meaning.origins ?? []).filter((t) => !question.table || t.table === question.table);
+        const tables = meaning.origins ?? [];
         const parts = tables.map((t) => section(t.table, null, [["IPv4", "ipv4", (p) => !isV6(p)], ["IPv6", "ipv6", isV6]].map(([family, key, is]) => {
             const prefixes = t.prefixes.filter(is);
             const all = t.routes[key];
@@ -169,6 +185,7 @@ function system(question, meaning, signal) {
             const shown = prefixes.length < all ? `, the first ${count(prefixes.length)} of them` : "";
             return [h("h3", null, family, h("span", { class: "dim" }, many(all, "prefix", "prefixes"), shown)), prefixList(prefixes, t.table)];
         })));
+        if (meaning.next) parts.push(h("p", null, h("button", { type: "button", onclick: () => (pages++, reload()) }, "Show more")));
         refill(body, [h("p", { class: "dim" }, `Prefixes whose best route begins at ${name}, as of `, time(new Date().toISOString()), "."),
             ...(parts.length ? parts : [h("p", null, none)])]);
         return tables.reduce((sum, t) => sum + t.routes.ipv4 + t.routes.ipv6, 0);
@@ -177,7 +194,7 @@ function system(question, meaning, signal) {
     const total = draw();
     const reload = throttled(async () => {
         try {
-            meaning = await get("v1/search", { q: name, limit: MOST }, signal);
+            meaning = await search({ q: name, table: question.table }, pages, signal);
             draw();
         } catch {
             // What is shown says when it was true.

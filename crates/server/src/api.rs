@@ -274,6 +274,9 @@ pub struct Search {
     /// Whether there are more prefixes or peers than the limit.
     #[serde(default)]
     pub truncated: bool,
+    /// The value of `after` with which the next request continues; absent if there are no more prefixes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// The prefixes of a table that an AS originates.
@@ -281,9 +284,9 @@ pub struct Search {
 pub struct Origins {
     /// The table's name.
     pub table: String,
-    /// Number of prefixes.
+    /// Number of prefixes, without those before `after`.
     pub routes: RouteCounts,
-    /// The first of them, by family and address.
+    /// The first of them, by family and address, as far as the limit of all tables goes.
     pub prefixes: Vec<String>,
 }
 

@@ -2,16 +2,13 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyper::Request;
 use hyper::StatusCode;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -21,14 +18,16 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::dispatch::answer;
-use crate::http::body::Payload;
 use crate::http::patient::Patient;
+use crate::http::sending::ConnectionAnswers;
 use crate::site::Site;
 
 /// The first bytes of clear-text HTTP/2. No method of HTTP/1.1 begins with them.
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
 /// Maximum number of simultaneous streams of a connection.
 const STREAMS: u32 = 128;
+/// Maximum number of bytes of a stream that wait in the HTTP/2 library.
+const SEND_BUFFER: usize = 64 << 10;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(site: Arc<Site>, stream: TcpStream, tls: Option<TlsAcceptor>) {
@@ -108,15 +107,19 @@ impl Conversation {
             .max_header_size(limits.head_bytes);
         let stopped = self.stopped();
         let Self { site, is_loopback } = self;
+        let answers = ConnectionAnswers::new(Arc::clone(&site.answers));
         let service = service_fn(move |request: Request<Incoming>| {
-            let site = Arc::clone(&site);
-            async move { Ok::<_, Infallible>(answer(site, is_loopback, request).await) }
+            let (site, answers) = (Arc::clone(&site), Arc::clone(&answers));
+            async move {
+                let response = answer(site, is_loopback, request).await;
+                Ok::<_, Infallible>(answers.send(response))
+            }
         });
         let mut connection = builder.serve_connection(TokioIo::new(stream), service);
         let done = tokio::select! {
             done = &mut connection => done,
             () = stopped => {
-                Pin::new(&mut connection).graceful_shutdown();
+                std::pin::Pin::new(&mut connection).graceful_shutdown();
                 (&mut connection).await
             }
         };
@@ -137,33 +140,39 @@ impl Conversation {
         builder
             .timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS)
+            .max_send_buf_size(SEND_BUFFER)
             .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
             .keep_alive_interval(limits.idle_time)
             .keep_alive_timeout(limits.stall_time);
         let activity = Arc::new(Activity::default());
-        let idle = idle(Arc::clone(&activity), limits.idle_time);
+        let answers = ConnectionAnswers::new(Arc::clone(&self.site.answers));
+        let idle = idle(Arc::clone(&activity), Arc::clone(&answers), limits.idle_time);
+        let stalled = stalled(Arc::clone(&answers), limits.stall_time);
         let stopped = self.stopped();
         let Self { site, is_loopback } = self;
         let service = service_fn(move |request: Request<Incoming>| {
-            let (site, open) = (Arc::clone(&site), Open::new(&activity));
+            let (site, answers) = (Arc::clone(&site), Arc::clone(&answers));
+            let open = Open::new(&activity);
             async move {
                 let response = answer(site, is_loopback, request).await;
-                Ok::<_, Infallible>(response.map(|body| Counted { body, _open: open }))
+                drop(open);
+                Ok::<_, Infallible>(answers.send(response))
             }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service);
-        tokio::pin!(connection);
-        let done = tokio::select! {
-            done = &mut connection => Some(done),
-            () = stopped => None,
-            () = idle => None,
-        };
-        match done {
-            Some(done) => log_end(done),
-            None => {
-                connection.as_mut().graceful_shutdown();
-                log_end(connection.await);
+        let served = async move {
+            tokio::pin!(connection);
+            tokio::select! {
+                done = &mut connection => return done,
+                () = stopped => {}
+                () = idle => {}
             }
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        };
+        tokio::select! {
+            done = served => log_end(done),
+            () = stalled => tracing::debug!("a client took nothing of an answer for too long"),
         }
     }
 }
@@ -223,11 +232,12 @@ impl Drop for Open {
 }
 
 /// Completes after this time without a request, or up to twice this time.
-async fn idle(activity: Arc<Activity>, time: Duration) {
+async fn idle(activity: Arc<Activity>, answers: Arc<ConnectionAnswers>, time: Duration) {
     let mut seen = usize::MAX;
     loop {
         let all = activity.all.load(Ordering::Relaxed);
-        if seen == all && activity.open.load(Ordering::Relaxed) == 0 {
+        let is_open = activity.open.load(Ordering::Relaxed) > 0 || answers.is_sending();
+        if seen == all && !is_open {
             return;
         }
         seen = all;
@@ -235,28 +245,9 @@ async fn idle(activity: Arc<Activity>, time: Duration) {
     }
 }
 
-/// A body that counts its request as done when it is dropped.
-struct Counted {
-    body: Payload,
-    _open: Open,
-}
-
-impl Body for Counted {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+/// Completes when the client has taken nothing of an answer for this time, or up to a quarter longer.
+async fn stalled(answers: Arc<ConnectionAnswers>, time: Duration) {
+    while !answers.is_stalled(time) {
+        sleep((time / 4).max(Duration::from_millis(1))).await;
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt::Display;
 
 use fibula_core::Value;
-use fibula_rib::{AttributeSet, Decision, Path, Rib, ValueNames};
+use fibula_rib::{AttributeSet, Path, Rib, Step, ValueNames};
 
 use crate::api;
 
@@ -50,19 +50,14 @@ impl Names {
         }
     }
 
-    /// All paths of a prefix.
-    pub(crate) fn paths(&self, prefix: impl Display, decision: &Decision) -> api::PrefixPaths {
-        let path = |(path, lost): &(Path, Option<fibula_rib::Step>)| api::Path {
+    /// A path, and the step by which it lost.
+    pub(crate) fn path(&self, (path, lost): &(Path, Option<Step>)) -> api::Path {
+        api::Path {
             peer: self.peer(path.peer),
             path_id: path.path_id,
             attributes: self.attributes(&path.attributes),
             best: lost.is_none(),
             lost_by: lost.map(|step| step.to_string()),
-        };
-        api::PrefixPaths {
-            prefix: prefix.to_string(),
-            paths: decision.paths().iter().map(path).collect(),
-            why: decision.to_string(),
         }
     }
 }

@@ -152,15 +152,23 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
                 is_required: true,
                 summary: "An address, a prefix, AS64500, or a part of a peer's name.",
             },
+            text(
+                "table",
+                "The table whose prefixes of an AS are searched; by default, all tables.",
+            ),
             number(
                 "limit",
                 1,
                 search::MOST,
-                "Maximum number of prefixes of each table, and of peers (default 100).",
+                "Maximum number of prefixes of all tables, and of peers (default 100).",
+            ),
+            text(
+                "after",
+                "Continues after the prefixes of the previous answer: its value of `next`. For an AS.",
             ),
         ],
         returns: Returns::Json("Search"),
-        refusals: &[429],
+        refusals: &[404, 429],
         handler: Handler::Slow(search::search),
         ..GET
     },

@@ -48,6 +48,7 @@ mod endpoints;
 mod frozen;
 mod handlers;
 mod http;
+mod logs;
 mod metrics_text;
 mod openapi;
 mod options;

@@ -26,7 +26,7 @@ use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
 struct Schemas;
 
 /// The statuses with which every request may be refused.
-const ALWAYS: [u16; 4] = [400, 403, 405, 503];
+const ALWAYS: [u16; 5] = [400, 403, 405, 429, 503];
 
 /// The OpenAPI document of these endpoints.
 pub(crate) fn document<H>(endpoints: &[Endpoint<H>]) -> Value {

@@ -68,6 +68,11 @@ pub struct Limits {
     pub idle_time: Duration,
     /// Maximum time in which a client accepts no byte of an answer, or sends no byte of a body.
     pub stall_time: Duration,
+    /// Maximum number of bytes of a connection's answers that the client has not taken; further requests get 429.
+    pub connection_answer_bytes: usize,
+    /// Maximum number of bytes of all connections' answers that the clients have not taken, apart from 128 KiB that
+    /// each connection may always have; further requests get 503.
+    pub answer_bytes: usize,
     /// Maximum number of bytes in a body; larger ones get 413.
     pub body_bytes: u64,
     /// Maximum number of rows in a body; more get 413.
@@ -83,8 +88,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 1,024 connections; heads of 16 KiB; 30 s without a request, 30 s without a byte; bodies of 1 GiB and 100
-    /// million rows within ten minutes; 4 bulk lookups, 4 slow requests, 256 readers of changes.
+    /// 1,024 connections; heads of 16 KiB; 30 s without a request, 30 s without a byte; answers of 16 MiB a connection,
+    /// 256 MiB in all; bodies of 1 GiB and 100 million rows within ten minutes; 4 bulk lookups, 4 slow requests, 256
+    /// readers of changes.
     fn default() -> Self {
         let seconds = Duration::from_secs;
         Self {
@@ -92,6 +98,8 @@ impl Default for Limits {
             head_bytes: 16 << 10,
             idle_time: seconds(30),
             stall_time: seconds(30),
+            connection_answer_bytes: 16 << 20,
+            answer_bytes: 256 << 20,
             body_bytes: 1 << 30,
             body_rows: 100_000_000,
             bulk_time: seconds(600),

@@ -138,7 +138,8 @@ async fn accept(site: Arc<Site>, listener: tokio::net::TcpListener, tls: Option<
             Ok((stream, _)) => stream,
             Err(error) => {
                 // Usually the process has no free descriptors; existing connections will close and free some.
-                tracing::warn!(%error, "cannot accept a connection");
+                let line = || tracing::warn!(%error, "cannot accept a connection");
+                site.logs.failed_accept.line(line);
                 sleep(Duration::from_millis(100)).await;
                 continue;
             }
@@ -167,9 +168,10 @@ impl ConnectionSlot {
         if before < site.options.limits.connections {
             return Some(place);
         }
-        if counts.refused.fetch_add(1, Ordering::Relaxed).is_power_of_two() {
-            tracing::warn!(connections = before, "refusing connections: the limit is reached");
-        }
+        counts.refused.fetch_add(1, Ordering::Relaxed);
+        let line =
+            || tracing::warn!(connections = before, "refusing a connection: the limit is reached");
+        site.logs.refused_connection.line(line);
         None
     }
 }
@@ -209,6 +211,7 @@ async fn forget_tables(site: Arc<Site>) {
     loop {
         sleep(UNUSED).await;
         site.forget_frozen(UNUSED);
+        site.logs.report();
     }
 }
 

@@ -16,8 +16,10 @@ use crate::api;
 use crate::counts::{Counts, Route};
 use crate::frozen::{Frozen, FrozenTables};
 use crate::http::answer::Refusal;
+use crate::http::sending::AnswerMemory;
 use crate::http::time::rfc3339;
-use crate::table::{table, tables};
+use crate::logs::Logs;
+use crate::table::table;
 
 /// The state that all requests share.
 pub(crate) struct Site {
@@ -27,6 +29,9 @@ pub(crate) struct Site {
     pub(crate) started: SystemTime,
     frozen: FrozenTables,
     pub(crate) counts: Counts,
+    pub(crate) logs: Logs,
+    /// The memory of answers that clients have not taken yet.
+    pub(crate) answers: Arc<AnswerMemory>,
     /// Whether a table has been complete since the server began.
     pub(crate) was_ready: AtomicBool,
     pub(crate) bulk: Arc<Semaphore>,
@@ -51,6 +56,10 @@ impl Site {
         let limits = &options.limits;
         let places = |count: usize| Arc::new(Semaphore::new(count));
         Self {
+            answers: Arc::new(AnswerMemory::new(
+                limits.answer_bytes,
+                limits.connection_answer_bytes,
+            )),
             bulk: places(limits.bulk),
             slow: places(limits.slow),
             watchers: places(limits.watchers),
@@ -61,6 +70,7 @@ impl Site {
             started: SystemTime::now(),
             frozen: FrozenTables::default(),
             counts: Counts::new(endpoints),
+            logs: Logs::default(),
             was_ready: AtomicBool::new(false),
             watched: Notify::new(),
             stop: watch::Sender::new(false),
@@ -115,15 +125,9 @@ impl Site {
         self.frozen(vrf)
     }
 
-    /// All tables with routes, each copied at its own moment, one after the other.
-    pub(crate) fn frozen_tables(&self) -> Result<Vec<Arc<Frozen>>, Refusal> {
-        let vrfs = self.live.with_rib(|rib| tables(rib, None))?;
-        vrfs.into_iter().map(|vrf| self.frozen(vrf)).collect()
-    }
-
     fn frozen(&self, vrf: Vrf) -> Result<Arc<Frozen>, Refusal> {
         self.frozen.get(&self.live, vrf).map_err(|error| {
-            tracing::error!(error, "cannot copy a table");
+            self.logs.failed_copy.line(|| tracing::error!(error, "cannot copy a table"));
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
         })
     }

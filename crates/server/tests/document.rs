@@ -99,6 +99,9 @@ fn sample(parameter: &Value) -> String {
         "address" => "10.1.2.3".to_owned(),
         "file" => "style.css".to_owned(),
         "prefix" if parameter["in"] == "path" => "10.0.0.0/8".to_owned(),
+        "after" if parameter["description"].as_str().unwrap().contains("`next`") => {
+            "bgp,10.0.0.0/8".to_owned()
+        }
         "prefix" | "after" => "10.0.0.0/8".to_owned(),
         "table" => "bgp".to_owned(),
         "q" => "AS64600".to_owned(),

@@ -9,5 +9,7 @@ mod health;
 mod limits;
 mod page;
 mod refusals;
+mod search;
 mod tls;
+mod untaken;
 mod whole;

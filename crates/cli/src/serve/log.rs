@@ -6,6 +6,8 @@ use clap::ValueEnum;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
 
+use crate::annotate::leave_out_caught_panics;
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
@@ -16,8 +18,10 @@ pub enum LogFormat {
     Json,
 }
 
-/// Writes events to standard error from here on.
+/// Writes events to standard error from here on. The panics that a damaged Arrow body causes in its library are answers
+/// to the client, and not logged.
 pub fn begin(format: LogFormat, level: LevelFilter) {
+    leave_out_caught_panics();
     let lines = fmt().with_writer(std::io::stderr).with_max_level(level).with_target(false);
     // A second subscriber in one process is a test's; the first one stays.
     let _ = match format {

@@ -113,9 +113,39 @@ impl ServeConfig {
         if let Some(http) = &self.http {
             check_http(http, &addresses)?;
         }
+        self.check_zeros()?;
         match self.tables.engine.is_empty() {
             true => Err(Problem::NoEngine.into()),
             false => Ok(()),
+        }
+    }
+}
+
+impl ServeConfig {
+    /// Refuses the zeros that would refuse everybody, or never rest.
+    fn check_zeros(&self) -> Result<(), Problem> {
+        let limits = &self.limits;
+        let mut keys = vec![
+            ("limits.connections", limits.connections == 0),
+            ("limits.routes", limits.routes == 0),
+            ("limits.peer-routes", limits.peer_routes == 0),
+        ];
+        if let Some(http) = &self.http {
+            keys.push(("http.threads", http.threads == 0));
+            keys.push(("http.connections", http.connections == 0));
+            keys.push(("http.body-bytes", http.body_bytes == 0));
+            keys.push(("http.lag", http.lag.0.is_zero()));
+        }
+        if let Some(checkpoint) = &self.checkpoint {
+            keys.push(("checkpoint.every", checkpoint.every.0.is_zero()));
+        }
+        let mut neighbours = self.bgp.iter().flat_map(|bgp| &bgp.neighbour);
+        let has_zero = neighbours.any(|neighbour| neighbour.max_routes == Some(0));
+        keys.push(("bgp.neighbour.max-routes", has_zero));
+        keys.push(("kernel.buffer", self.kernel.iter().any(|kernel| kernel.buffer == Some(0))));
+        match keys.into_iter().find(|(_, is_zero)| *is_zero) {
+            Some((key, _)) => Err(Problem::Zero { key }),
+            None => Ok(()),
         }
     }
 }

@@ -58,6 +58,11 @@ pub enum Problem {
     },
     /// Only one of the certificate and the key of TLS is given.
     HalfOfTls,
+    /// A number is 0 with which nothing would work.
+    Zero {
+        /// The key.
+        key: &'static str,
+    },
     /// The list of engines is empty.
     NoEngine,
     /// The folder of the checkpoint does not exist.
@@ -127,6 +132,7 @@ impl Problem {
                 "name one: --fpm, --bmp, --bgp, --kernel, --ris, --mrt, or --config FILE"
             }
             Self::NoFolder { .. } => "make it, or name another file",
+            Self::Zero { .. } => "write a larger number, or leave the key out for its default",
             #[cfg(target_os = "linux")]
             Self::Route(problem) => return problem.hint(),
             #[cfg(target_os = "linux")]
@@ -155,6 +161,7 @@ impl fmt::Display for Problem {
             }
             Self::Source { name, problem } => write!(f, "{name}: {problem}"),
             Self::HalfOfTls => f.write_str("http: tls-certificate and tls-key belong together"),
+            Self::Zero { key } => write!(f, "{key} is 0, with which nothing would work"),
             Self::NoEngine => {
                 f.write_str("tables: engine names none; auto takes the one that suits")
             }

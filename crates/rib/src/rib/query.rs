@@ -105,6 +105,19 @@ impl Rib {
         family.trie.from(from, most).into_iter().map(|(prefix, _)| prefix).collect()
     }
 
+    /// Like [`Rib::part`], with the attributes of the best paths, for searching a table in parts.
+    pub fn part_with_attributes<A: Addr>(
+        &self,
+        vrf: Vrf,
+        from: Prefix<A>,
+        most: usize,
+    ) -> impl Iterator<Item = (Prefix<A>, &AttributeSet)> {
+        self.family::<A>(vrf).into_iter().flat_map(move |family| {
+            let found = family.trie.from(from, most).into_iter();
+            found.map(move |(prefix, at)| (prefix, self.sets.get(family.paths[at].set)))
+        })
+    }
+
     /// The attribute sets by number; `None` where a number is free.
     pub(crate) fn sets(&self) -> &Chunks<Option<AttributeSet>> {
         self.sets.all()

@@ -44,6 +44,11 @@ pub enum ClientError {
         /// The timeout.
         patience: Duration,
     },
+    /// The answer, or an event of a stream, is longer than the options allow.
+    Long {
+        /// The maximum.
+        bytes: usize,
+    },
     /// The server refused the request.
     Refused {
         /// The status.
@@ -75,6 +80,9 @@ impl fmt::Display for ClientError {
             Self::Http(error) => write!(f, "the connection broke: {error}"),
             Self::Late { patience } => {
                 write!(f, "the server took longer than {} s", patience.as_secs_f64())
+            }
+            Self::Long { bytes } => {
+                write!(f, "the answer of the server has more than {bytes} bytes")
             }
             Self::Refused { status, sentence } => {
                 write!(f, "the server refuses (status {status}): {sentence}")

@@ -1,6 +1,7 @@
 //! A client for the server's API, without threads of its own, for commands and tests.
 
 mod error;
+mod search;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -43,13 +44,16 @@ pub struct ClientOptions {
     pub certificates: Option<PathBuf>,
     /// Maximum time until an answer begins, and for each part of it.
     pub patience: Duration,
+    /// Maximum number of bytes of an answer, or of an event of a stream.
+    pub answer_bytes: usize,
 }
 
 impl ClientOptions {
-    /// Options for this server, without a token, with the system's certificates and a timeout of half a minute.
+    /// Options for this server, without a token, with the system's certificates, a timeout of half a minute and answers
+    /// of 64 MiB.
     pub fn new(url: impl Into<String>) -> Self {
         let patience = Duration::from_secs(30);
-        Self { url: url.into(), token: None, certificates: None, patience }
+        Self { url: url.into(), token: None, certificates: None, patience, answer_bytes: 64 << 20 }
     }
 }
 
@@ -220,7 +224,7 @@ impl Client {
             }
             let mut text = Vec::new();
             while let Some(part) = peer.part(&mut response).await? {
-                text.extend_from_slice(&part);
+                peer.add(&part, &mut text)?;
                 while let Some(end) = text.windows(2).position(|two| two == b"\n\n") {
                     let block: Vec<u8> = text.drain(..end + 2).collect();
                     if let Some(event) = event(&String::from_utf8_lossy(&block))?
@@ -293,8 +297,9 @@ impl Peer {
     async fn whole(&mut self, mut response: Response<Incoming>) -> Result<Answer, ClientError> {
         let mut body = Vec::new();
         loop {
-            match self.part(&mut response).await {
-                Ok(Some(part)) => body.extend_from_slice(&part),
+            let part = self.part(&mut response).await;
+            match part.and_then(|part| part.map(|part| self.add(&part, &mut body)).transpose()) {
+                Ok(Some(())) => {}
                 Ok(None) => break,
                 Err(error) => {
                     self.sender = None;
@@ -304,6 +309,16 @@ impl Peer {
         }
         let (parts, _) = response.into_parts();
         Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body: body.into() })
+    }
+
+    /// Adds a part to what is read whole, which has a maximum length.
+    fn add(&self, part: &[u8], whole: &mut Vec<u8>) -> Result<(), ClientError> {
+        let most = self.options.answer_bytes;
+        if whole.len().saturating_add(part.len()) > most {
+            return Err(ClientError::Long { bytes: most });
+        }
+        whole.extend_from_slice(part);
+        Ok(())
     }
 
     /// The next part of an answer.

@@ -27,11 +27,11 @@ pub(crate) fn readyz(site: &Arc<Site>, _: &Params) -> Answer {
 }
 
 /// Whether some table has been complete since the server began.
-fn is_ready(site: &Site) -> bool {
+fn is_ready(site: &Arc<Site>) -> bool {
     if site.was_ready.load(Ordering::Relaxed) {
         return true;
     }
-    let is_ready = tables::all(site).iter().any(|table| table.complete);
+    let is_ready = tables::all(Arc::clone(site)).flatten().any(|table| table.complete);
     if is_ready && !site.was_ready.swap(true, Ordering::Relaxed) {
         tracing::info!("the first table is complete: ready");
     }

@@ -1,5 +1,7 @@
 //! Metrics for Prometheus, in its text format.
 
+use std::iter::{once, once_with};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
@@ -8,26 +10,38 @@ use fibula_core::{Addr, Vrf};
 use fibula_rib::RibMemory;
 
 use crate::counts::{CLASSES, Counts};
-use crate::http::answer::{Answer, whole};
+use crate::http::answer::{Answer, in_parts};
 use crate::http::params::Params;
 use crate::metrics_text::{MetricsText as Text, MoreMetrics};
 use crate::site::Site;
 use crate::table::TableName;
 
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Number of tables whose samples are written at once, and whose histograms.
+const PART: usize = 256;
+const HISTOGRAMS: usize = 16;
+
 pub(crate) fn metrics(site: &Arc<Site>, _: &Params) -> Answer {
-    let mut text = Text::default();
-    text.head("build_info", "gauge", "The version of the program.");
-    text.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    let mut begin = Text::default();
+    begin.head("build_info", "gauge", "The version of the program.");
+    begin.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     let started = site.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    text.one("start_time_seconds", "gauge", "When the server began, since 1970.", started);
-    rib(site, &mut text);
-    tables(site, &mut text);
-    sources(site, &mut text);
-    http(site, &mut text);
-    if let Some(MoreMetrics(more)) = &site.options.metrics {
-        more(&mut text);
-    }
-    Ok(whole("text/plain; version=0.0.4; charset=utf-8", text.0))
+    begin.one("start_time_seconds", "gauge", "When the server began, since 1970.", started);
+    rib(site, &mut begin);
+    let tables = tables(site);
+    let held = tables.iter().map(|table| size_of::<OfTable>() + table.table.len()).sum();
+    let site = Arc::clone(site);
+    let end = once_with(move || {
+        let mut end = Text::default();
+        sources(&site, &mut end);
+        http(&site, &mut end);
+        if let Some(MoreMetrics(more)) = &site.options.metrics {
+            more(&mut end);
+        }
+        end
+    });
+    let texts = once(begin).chain(numbers(&tables)).chain(histograms(tables)).chain(end);
+    Ok(in_parts(TEXT, held, texts.map(|text| text.0.into_bytes())))
 }
 
 fn rib(site: &Site, text: &mut Text) {
@@ -129,34 +143,59 @@ const NUMBERS: &[Number] = &[
 /// are collected.
 const VISIBLE_MS: [u64; 13] = [5, 10, 15, 20, 30, 40, 50, 75, 100, 150, 250, 500, 1000];
 
-fn tables(site: &Site, text: &mut Text) {
-    let mut all = Vec::new();
-    for vrf in site.live.followed() {
-        all.extend(of_table::<u32>(site, vrf));
-        all.extend(of_table::<u128>(site, vrf));
-    }
-    for Number { name, kind, help, of } in NUMBERS {
-        text.head(name, kind, help);
-        for table in &all {
-            text.sample(name, &[("table", &table.table), ("family", table.family)], of(table));
+fn tables(site: &Site) -> Arc<[OfTable]> {
+    let of_vrf = |vrf| [of_table::<u32>(site, vrf), of_table::<u128>(site, vrf)];
+    site.live.followed().into_iter().flat_map(of_vrf).flatten().collect()
+}
+
+/// The ranges of a list, this many at a time; one empty range for an empty list.
+fn ranges(all: usize, part: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..all.max(1)).step_by(part).map(move |at| at..all.min(at + part))
+}
+
+fn numbers(tables: &Arc<[OfTable]>) -> impl Iterator<Item = Text> + use<> {
+    let tables = Arc::clone(tables);
+    NUMBERS.iter().flat_map(move |Number { name, kind, help, of }| {
+        let tables = Arc::clone(&tables);
+        ranges(tables.len(), PART).map(move |range| {
+            let mut text = Text::default();
+            if range.start == 0 {
+                text.head(name, kind, help);
+            }
+            for table in &tables[range] {
+                let labels = [("table", &*table.table), ("family", table.family)];
+                text.sample(name, &labels, of(table));
+            }
+            text
+        })
+    })
+}
+
+fn histograms(tables: Arc<[OfTable]>) -> impl Iterator<Item = Text> {
+    ranges(tables.len(), HISTOGRAMS).map(move |range| {
+        let mut text = Text::default();
+        if range.start == 0 {
+            let help = "How long changes took from the RIB to the readers.";
+            text.head("change_visible_seconds", "histogram", help);
         }
+        tables[range].iter().for_each(|table| histogram(table, &mut text));
+        text
+    })
+}
+
+fn histogram(table: &OfTable, text: &mut Text) {
+    let visible = table.counters.visible();
+    let labels = [("table", &*table.table), ("family", table.family)];
+    for ms in VISIBLE_MS {
+        let limit = Duration::from_millis(ms);
+        let le = limit.as_secs_f64().to_string();
+        let labels = [labels[0], labels[1], ("le", &le)];
+        text.sample("change_visible_seconds_bucket", &labels, visible.up_to(limit));
     }
-    let name = "change_visible_seconds";
-    text.head(name, "histogram", "How long changes took from the RIB to the readers.");
-    for table in &all {
-        let visible = table.counters.visible();
-        let labels = [("table", &*table.table), ("family", table.family)];
-        for ms in VISIBLE_MS {
-            let limit = Duration::from_millis(ms);
-            let le = limit.as_secs_f64().to_string();
-            let labels = [labels[0], labels[1], ("le", &le)];
-            text.sample("change_visible_seconds_bucket", &labels, visible.up_to(limit));
-        }
-        let all = [labels[0], labels[1], ("le", "+Inf")];
-        text.sample("change_visible_seconds_bucket", &all, visible.count());
-        text.sample("change_visible_seconds_sum", &labels, visible.sum().as_secs_f64());
-        text.sample("change_visible_seconds_count", &labels, visible.count());
-    }
+    let all = [labels[0], labels[1], ("le", "+Inf")];
+    text.sample("change_visible_seconds_bucket", &all, visible.count());
+    text.sample("change_visible_seconds_sum", &labels, visible.sum().as_secs_f64());
+    text.sample("change_visible_seconds_count", &labels, visible.count());
 }
 
 fn of_table<A: Addr>(site: &Site, vrf: Vrf) -> Option<OfTable> {
@@ -221,6 +260,8 @@ fn http(site: &Site, text: &mut Text) {
     text.one("http_connections_refused_total", "counter", help, count(refused));
     let help = "Addresses that bulk lookups answered.";
     text.one("bulk_addresses_total", "counter", help, count(addresses));
+    let help = "Bytes of answers that clients have not taken yet.";
+    text.one("http_answer_bytes", "gauge", help, site.answers.held());
     let watchers = site.options.limits.watchers - site.watchers.available_permits();
     text.one("watchers", "gauge", "Clients that read changes.", watchers);
 }

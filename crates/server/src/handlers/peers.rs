@@ -1,28 +1,51 @@
 //! Peers and sources.
 
+use std::iter::{from_fn, once_with};
 use std::sync::Arc;
+
+use fibula_rib::Peer;
 
 use crate::api;
 use crate::convert;
-use crate::http::answer::{Answer, json};
+use crate::http::answer::{Answer, JSON, in_parts};
 use crate::http::params::Params;
+use crate::http::parts::{elements, text};
 use crate::site::Site;
 
+/// Maximum number of peers, and of counters of peers and tables, that are read under one lock of the RIB.
+const PART: usize = 256;
+const COUNTERS: usize = 1 << 16;
+
 pub(crate) fn peers(site: &Arc<Site>, _: &Params) -> Answer {
-    json(&api::Peers { peers: all(site), sources: site.sources() })
+    let of_sources = Arc::clone(site);
+    let sources = once_with(move || of_sources.sources());
+    let peers = text("{\"peers\":[").chain(elements(all(Arc::clone(site))));
+    let sources = text("],\"sources\":[").chain(elements(sources)).chain(text("]}"));
+    Ok(in_parts(JSON, 0, peers.chain(sources)))
 }
 
-/// All peers.
-pub(crate) fn all(site: &Site) -> Vec<api::PeerStatus> {
+/// All peers by number, in parts.
+pub(crate) fn all(site: Arc<Site>) -> impl Iterator<Item = Vec<api::PeerStatus>> {
+    let mut next = 0;
+    from_fn(move || {
+        let part = part(&site, next);
+        next += part.len();
+        (!part.is_empty()).then_some(part)
+    })
+}
+
+fn part(site: &Site, from: usize) -> Vec<api::PeerStatus> {
     let (peers, resyncing) = site.live.with_rib(|rib| {
-        let counted = (0..).zip(rib.peers()).map(|(number, peer)| {
+        let most = (COUNTERS / (2 * rib.vrfs().count()).max(1)).clamp(1, PART);
+        let numbered = (0..).zip(rib.peers()).skip(from).take(most);
+        let counted = numbered.map(|(number, peer)| {
             let ipv4 = rib.paths_of::<u32>(number) as u64;
             let ipv6 = rib.paths_of::<u128>(number) as u64;
             (number, peer.clone(), api::RouteCounts { ipv4, ipv6 })
         });
         (counted.collect::<Vec<_>>(), rib.resyncing())
     });
-    let status = |(number, peer, routes): (u32, fibula_rib::Peer, api::RouteCounts)| {
+    let status = |(number, peer, routes): (u32, Peer, api::RouteCounts)| {
         let state = match resyncing.binary_search(&number) {
             Ok(_) => "resync",
             Err(_) if routes.ipv4 + routes.ipv6 > 0 => "up",

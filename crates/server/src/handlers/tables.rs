@@ -1,6 +1,9 @@
 //! The tables: their state, the lengths of their prefixes, and the part of IPv4 that they cover.
 
+use std::collections::BTreeMap;
+use std::iter::from_fn;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use fibula_core::{Addr, Prefix, Vrf};
 use fibula_fib::Pod;
@@ -8,25 +11,41 @@ use hyper::Response;
 
 use crate::api;
 use crate::frozen::Frozen;
-use crate::http::answer::{Answer, json, whole};
+use crate::http::answer::{Answer, JSON, in_parts, json, whole};
 use crate::http::body::Payload;
 use crate::http::params::Params;
+use crate::http::parts::{elements, text};
 use crate::http::time::rfc3339;
 use crate::site::Site;
 use crate::table::TableName;
 
+/// Maximum number of tables that are read at once.
+const PART: usize = 64;
+
 pub(crate) fn tables(site: &Arc<Site>, _: &Params) -> Answer {
-    json(&api::Tables {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        started: rfc3339(site.started),
-        tables: all(site),
+    let (version, started) = (env!("CARGO_PKG_VERSION"), rfc3339(site.started));
+    let head = format!("{{\"version\":\"{version}\",\"started\":\"{started}\",\"tables\":[");
+    let tables = elements(all(Arc::clone(site)));
+    let held = site.tables().len() * size_of::<(Vrf, SystemTime)>() * 2;
+    Ok(in_parts(JSON, held, text(head).chain(tables).chain(text("]}"))))
+}
+
+/// All tables by number, in parts.
+pub(crate) fn all(site: Arc<Site>) -> impl Iterator<Item = Vec<api::TableStatus>> {
+    let vrfs = site.tables();
+    let newest = site.newest_changes(vrfs.len());
+    let mut rest = vrfs.into_iter();
+    from_fn(move || {
+        let part: Vec<Vrf> = rest.by_ref().take(PART).collect();
+        (!part.is_empty()).then(|| statuses(&site, part, &newest))
     })
 }
 
-/// All tables.
-pub(crate) fn all(site: &Site) -> Vec<api::TableStatus> {
-    let vrfs = site.tables();
-    let newest = site.newest_changes(vrfs.len());
+fn statuses(
+    site: &Site,
+    vrfs: Vec<Vrf>,
+    newest: &BTreeMap<Vrf, SystemTime>,
+) -> Vec<api::TableStatus> {
     let seen: Vec<(Vrf, TableName, [usize; 2])> = site.live.with_rib(|rib| {
         let table = |vrf| {
             let routes = [rib.len::<u32>(vrf), rib.len::<u128>(vrf)];

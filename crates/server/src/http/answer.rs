@@ -68,6 +68,27 @@ pub(crate) fn whole(kind: &'static str, body: impl Into<Bytes>) -> Response<Payl
     of(kind, Payload::Whole(body.into()))
 }
 
+/// Number of bytes up to which an answer in parts is sent whole.
+const SHORT: usize = 64 << 10;
+
+/// A body that is made in parts while the client takes it, by a maker that holds this number of bytes. A short one is
+/// made at once, so that its length is known.
+pub(crate) fn in_parts(
+    kind: &'static str,
+    held: usize,
+    mut parts: impl Iterator<Item = Vec<u8>> + Send + 'static,
+) -> Response<Payload> {
+    let mut begin = Vec::new();
+    for mut part in parts.by_ref() {
+        begin.append(&mut part);
+        if begin.len() > SHORT {
+            let parts = std::iter::once(begin).chain(parts);
+            return of(kind, Payload::Parts(Box::new(parts), held));
+        }
+    }
+    whole(kind, begin)
+}
+
 /// Any body. Answers are not cached, because tables change.
 pub(crate) fn of(kind: &'static str, body: Payload) -> Response<Payload> {
     let mut response = Response::new(body);

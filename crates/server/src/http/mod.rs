@@ -4,5 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod body;
 pub(crate) mod endpoint;
 pub(crate) mod params;
+pub(crate) mod parts;
 pub(crate) mod patient;
+pub(crate) mod sending;
 pub(crate) mod time;

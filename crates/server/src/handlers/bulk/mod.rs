@@ -81,6 +81,7 @@ pub(crate) async fn bulk(site: Arc<Site>, params: Params, body: Incoming) -> Ans
     let (say_head, head) = oneshot::channel();
     let work = Work::new(&site, FORMATS[at], &params);
     let pipe = Pipe {
+        site: Arc::clone(&site),
         from_client,
         to_client,
         say_head: Some(say_head),

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::io::{self, ErrorKind, Read, Write};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -17,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Head;
 use crate::http::answer::Refusal;
+use crate::site::Site;
 
 /// Size of a piece of an answer in bytes.
 const PIECE: usize = 64 << 10;
@@ -84,6 +86,7 @@ pub(super) async fn pump(
 /// The thread's side of a client. Its two ends share it: before the thread waits for more input, it sends the
 /// pending output.
 pub(super) struct Pipe {
+    pub(super) site: Arc<Site>,
     pub(super) from_client: mpsc::Receiver<Result<Bytes, Refusal>>,
     pub(super) to_client: mpsc::Sender<io::Result<Bytes>>,
     /// The receiver of the status and headers, until they are sent.
@@ -204,7 +207,9 @@ impl Pipe {
                 let _ = say_head.send(Err(refusal));
             }
             None => {
-                tracing::warn!(reason = refusal.sentence, "a bulk answer was cut off");
+                let line =
+                    || tracing::warn!(reason = refusal.sentence, "a bulk answer was cut off");
+                self.site.logs.cut_answer.line(line);
                 let _ = self.to_client.try_send(Err(io::Error::other(refusal.sentence)));
             }
         }
