@@ -42,6 +42,9 @@ package() {
         verify+=(--exclude "$(sed -n 's/^name = "\(.*\)"/\1/p' "$file" | head -1)")
     done
     step "crates"; cargo package --workspace --quiet "${verify[@]}"
+    if [ "${1:-}" = --verify ]; then
+        step "fibula without its sources"; cargo check --package fibula --no-default-features --quiet
+    fi
     for crate in "$target"/package/*.crate; do
         name=$(basename "$crate" .crate)
         files=$(tar -tzf "$crate")

@@ -158,7 +158,8 @@ impl Fib {
         let family = self.family::<A>();
         if let Some(generation) = family.generation() {
             let hop = family.engine().lookup(addr);
-            return Some(Match::set(hop, generation.attributes(hop)?));
+            let names = generation.attribute_table().names();
+            return Some(Match::set(hop, generation.attributes(hop)?, names));
         }
         family.routes().matched(addr).map(|index| self.route::<A>(index))
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use fibula_core::{AnyPrefix, Hop, Value};
-use fibula_rib::{AttributeSet, Columns, SetTexts, Typed};
+use fibula_rib::{AttributeSet, Columns, SetTexts, Typed, ValueNames};
 
 /// A route that matches: its prefix and its values.
 ///
@@ -20,8 +20,8 @@ pub struct Match<'a> {
 enum Values<'a> {
     /// A row of the table's columns.
     Row(&'a Columns),
-    /// An attribute set of a live table, and its texts.
-    Set(&'a AttributeSet, SetTexts),
+    /// An attribute set of a live table, its texts, and the names of its values.
+    Set(&'a AttributeSet, SetTexts, &'a ValueNames),
 }
 
 impl<'a> Match<'a> {
@@ -29,8 +29,8 @@ impl<'a> Match<'a> {
         Self { prefix: Some(prefix), hop, values: Values::Row(columns) }
     }
 
-    pub(crate) fn set(hop: Hop, set: &'a AttributeSet) -> Self {
-        Self { prefix: None, hop, values: Values::Set(set, set.texts()) }
+    pub(crate) fn set(hop: Hop, set: &'a AttributeSet, names: &'a ValueNames) -> Self {
+        Self { prefix: None, hop, values: Values::Set(set, set.texts(), names) }
     }
 
     /// The matched prefix. `None` for a generation of a live table, whose engine does not know the prefix.
@@ -46,7 +46,7 @@ impl<'a> Match<'a> {
     /// The attributes, for a generation of a live table.
     pub fn attributes(&self) -> Option<&'a AttributeSet> {
         match self.values {
-            Values::Set(set, _) => Some(set),
+            Values::Set(set, ..) => Some(set),
             Values::Row(_) => None,
         }
     }
@@ -58,8 +58,8 @@ impl<'a> Match<'a> {
                 let column = columns.find(name)?;
                 Some(self.hop.index().map_or(Value::Null, |row| columns.value(column, row)))
             }
-            Values::Set(set, texts) => {
-                let named = set.named(texts);
+            Values::Set(set, texts, names) => {
+                let named = set.named(texts, names);
                 named.into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
             }
         }
@@ -69,7 +69,7 @@ impl<'a> Match<'a> {
     pub fn values(&self) -> impl Iterator<Item = (Cow<'_, str>, Value<'_>)> {
         let (columns, named) = match &self.values {
             Values::Row(columns) => (Some(*columns), Vec::new()),
-            Values::Set(set, texts) => (None, set.named(texts)),
+            Values::Set(set, texts, names) => (None, set.named(texts, names)),
         };
         let row = self.hop.index();
         let value = move |columns: &'a Columns, column: usize| {

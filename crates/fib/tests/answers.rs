@@ -234,6 +234,18 @@ fn contents_of_a_live_generation() {
     assert_eq!(found.value("med"), Some(Value::Null));
     assert_eq!(found.attributes().and_then(|set| set.bgp()), Some(bgp));
     assert!(fib.is_live() && Fib::of_live(&live, 1).is_none());
+    // Values have the names that their sources gave them, and without one a number.
+    let places = live.value_places(&["site", "owner"]);
+    assert_eq!(places, [0, 1]);
+    let values = [Value::Str("zurich"), Value::Int(7), Value::Int(8)];
+    let change = Change::Announce(Attributes::Values(&values));
+    live.apply(&Update { peer, ..Update::new("11.0.0.0/8".parse().unwrap(), change) }).unwrap();
+    live.flush().unwrap();
+    let named = Fib::of_live(&live, 0).unwrap();
+    let found = named.lookup("11.1.2.3".parse().unwrap()).unwrap();
+    assert_eq!(found.to_string(), "site=zurich owner=7 value3=8");
+    assert_eq!(found.value("owner"), Some(Value::Int(7)));
+    assert_eq!(found.value("value2"), None);
     // Its routes are in the RIB.
     assert!(fib.is_empty());
     assert_eq!(fib.len(), 0);

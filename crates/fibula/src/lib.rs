@@ -20,7 +20,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`sources::TableSources`] has the settings of a build and returns reports, [`ingest`] has the decoders.
+//! [`sources::TableSources`] has the settings of a build and returns reports, [`ingest`] has the decoders. Both, and
+//! the embedded table, are the feature `sources`. A program that only opens snapshots, or makes tables of its own
+//! routes, turns it off (`default-features = false`) and compiles half as many crates.
 //!
 //! Many addresses of a family are looked up at once, hundreds of millions a second on a core. IPv4 addresses are `u32`,
 //! IPv6 addresses `u128`, in host byte order. The answers are *hops*, the rows of the table's columns:
@@ -46,6 +48,33 @@
 //! assert_eq!(fib.covering("10.1.2.3".parse::<std::net::IpAddr>()?)?.count(), 2);
 //! assert_eq!(fib.covered("10.0.0.0/8".parse::<fibula::AnyPrefix>()?)?.count(), 2);
 //! println!("{}", fib.family::<u32>().reason()); // which engine answers, and why
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A [`Live`](rib::Live) table changes while it is read. Changes are collected for some milliseconds; then the tables
+//! are patched in threads of their own, and readers take the new ones with their next batch, without locks:
+//!
+//! ```
+//! use fibula::rib::{Live, LiveOptions, Peer, Rib};
+//! use fibula::{Attributes, Change, Fib, FibOptions, Hop, Update, Value};
+//!
+//! let live = Live::start(Rib::default(), &[0], FibOptions::default(), LiveOptions::default(), |_| ())?;
+//! let peer = live.peer(Peer::new(None, 64500)); // who announces: each peer has routes of its own
+//! let places = live.value_places(&["site"]); // where the values of this name are in an update
+//! assert_eq!(places, [0]);
+//! let site = Change::Announce(Attributes::Values(&[Value::Str("zurich")]));
+//! live.apply(&Update { peer, ..Update::new("10.0.0.0/8".parse()?, site) })?;
+//! live.flush()?; // only to see the change at once
+//!
+//! let mut reader = live.reader::<u32>(0).ok_or("table 0 is followed")?; // one for each thread
+//! let mut hops = [Hop::NONE; 2];
+//! let table = reader.pin(); // for one batch
+//! table.lookup_batch(&[0x0a01_0203, 0x0b00_0000], &mut hops);
+//! assert!(table.attributes(hops[0]).is_some() && hops[1] == Hop::NONE);
+//!
+//! let fib = Fib::of_live(&live, 0).ok_or("table 0 is followed")?; // the table at this moment, for single addresses
+//! let found = fib.lookup("10.1.2.3".parse()?).ok_or("no route")?;
+//! assert_eq!(found.value("site"), Some(Value::Str("zurich")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -134,26 +163,28 @@
 //! gains. Limits: those of `planb`.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "sources")]
 pub mod sources;
 
+#[cfg(feature = "sources")]
 pub use sources::build;
 
 #[doc(inline)]
 pub use fibula_fib::{
-    EngineChoice, Fib, FibError, FibOptions, Match, OpenFamily, Pod, Typed, aggregate,
+    EngineChoice, Fib, FibError, FibOptions, Isa, Match, OpenFamily, Pod, Typed, aggregate,
 };
 
 pub use fibula_core::*;
 
 #[doc(inline)]
 pub use fibula_engines as engines;
+#[cfg(feature = "sources")]
 #[doc(inline)]
 pub use fibula_ingest as ingest;
 #[doc(inline)]
 pub use fibula_rib as rib;
 
-/// The programs in the README of the repository and in that of the package compile and run.
+/// The program in the package's README compiles and runs.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../README.md")]
 struct Readme;

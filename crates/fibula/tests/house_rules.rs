@@ -418,3 +418,31 @@ fn the_servers_files_use_what_is_below() {
         }
     }
 }
+
+/// What a published crate is made of lies in its own folder: its package has nothing else.
+#[test]
+fn published_crates_keep_to_their_folders() {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(crates_dir()).expect("the crates") {
+        let folder = entry.expect("a readable folder").path();
+        if !read(&folder.join("Cargo.toml")).contains("publish = false") {
+            sources(&folder.join("src"), &mut files);
+        }
+    }
+    assert!(files.len() > 500);
+    let leaves = |path: &PathBuf| {
+        let text = read(path);
+        let depth = path.strip_prefix(crates_dir()).expect("a file of a crate").iter().count() - 2;
+        let included = text.split("include_").skip(1).filter_map(|rest| {
+            let (what, rest) = rest.split_once("!(\"")?;
+            matches!(what, "str" | "bytes").then(|| rest.split('"').next().unwrap_or_default())
+        });
+        let mut included = included.map(|name| name.matches("../").count());
+        included.any(|up| up > depth) || text.contains("join(\"../")
+    };
+    files.retain(leaves);
+    assert!(
+        files.is_empty(),
+        "a link in the crate's own testdata leads to the repository's: {files:?}"
+    );
+}

@@ -3,3 +3,8 @@
 
 pub mod forms;
 pub mod out;
+
+/// The program in the README of the repository compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

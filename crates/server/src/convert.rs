@@ -38,7 +38,7 @@ impl Names {
     }
 
     pub(crate) fn attributes(&self, set: &AttributeSet) -> api::Attributes {
-        attributes(set, self.values.names())
+        attributes(set, &self.values)
     }
 
     pub(crate) fn route(&self, prefix: impl Display, path: &Path) -> api::Route {
@@ -85,7 +85,7 @@ pub(crate) fn peer(number: u32, peer: &fibula_rib::Peer) -> api::Peer {
 const ORIGINS: [&str; 3] = ["igp", "egp", "incomplete"];
 
 /// Attributes in the form of answers; `names` are the names of values.
-pub(crate) fn attributes(set: &AttributeSet, names: &[String]) -> api::Attributes {
+pub(crate) fn attributes(set: &AttributeSet, names: &ValueNames) -> api::Attributes {
     if let Some(bgp) = set.bgp() {
         return api::Attributes::Bgp(api::Bgp {
             next_hop: bgp.next_hop,
@@ -118,9 +118,8 @@ pub(crate) fn attributes(set: &AttributeSet, names: &[String]) -> api::Attribute
         Value::Str(text) => text.into(),
     };
     let texts = set.texts();
-    let named = set.named(&texts).into_iter().enumerate();
-    let named = named.map(|(at, (fallback, v))| {
-        (names.get(at).cloned().unwrap_or_else(|| fallback.into_owned()), value(v))
-    });
-    api::Attributes::Values { values: named.collect() }
+    let named = set.named(&texts, names).into_iter();
+    api::Attributes::Values {
+        values: named.map(|(name, v)| (name.into_owned(), value(v))).collect(),
+    }
 }

@@ -329,8 +329,7 @@ mod tests {
     /// The routes that FRR sent become the main table, with next hops; of other tables only the count is reported.
     #[test]
     fn recorded_fpm_is_a_table() {
-        let file =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/fpm/small-nhg.c1.fpm.xz");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/small-nhg.c1.fpm.xz");
         let (mut merge, mut kept) = (Merge::new(Settings::default()), Kept(None));
         merge.add("", &Source::Feed(file), &mut kept).unwrap();
         let table = merge.finish().unwrap();
@@ -346,8 +345,7 @@ mod tests {
     /// Of BMP the view that comes first is the table.
     #[test]
     fn recorded_bmp_is_a_table() {
-        let file =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/bmp/netgauze-upa-2.bmp.xz");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/netgauze-upa-2.bmp.xz");
         let (mut merge, mut kept) = (Merge::new(Settings::default()), Kept(None));
         merge.add("", &Source::Feed(file), &mut kept).unwrap();
         let table = merge.finish().unwrap();

@@ -110,6 +110,7 @@ impl<A: Addr> Tables<A> {
     }
 
     fn take_attributes(&mut self, rib: &Rib) {
+        self.attributes.set_names(rib.value_names());
         for (number, set) in (0..).zip(rib.sets().iter()) {
             if let Some(set) = set {
                 self.attributes.set(number, set);
@@ -275,6 +276,7 @@ impl<A: Addr> Compiler<A> {
         // The RIB is locked even if nothing is compared, because the end of a session is one event with many changes.
         let rib = self.shared.rib.lock();
         let batch = self.shared.log.cut();
+        self.tables.attributes.set_names(rib.value_names());
         if self.heal {
             self.tables.take(&rib, self.shared.vrf);
         }

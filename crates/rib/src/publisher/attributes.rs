@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::AttributeSet;
+use crate::{AttributeSet, ValueNames};
 
 /// Sets in a chunk, which a change of one set copies.
 const CHUNK: usize = 128;
@@ -15,6 +15,7 @@ pub type AttributeChunk = [Option<AttributeSet>; CHUNK];
 #[derive(Clone, Default)]
 pub struct AttributeTable {
     chunks: Vec<Arc<AttributeChunk>>,
+    names: ValueNames,
 }
 
 impl AttributeTable {
@@ -28,6 +29,15 @@ impl AttributeTable {
     /// changes.
     pub fn chunks(&self) -> &[Arc<AttributeChunk>] {
         &self.chunks
+    }
+
+    /// The names of the values of sets that are neither of BGP nor next hops, for [`AttributeSet::named`].
+    pub fn names(&self) -> &ValueNames {
+        &self.names
+    }
+
+    pub(crate) fn set_names(&mut self, names: &ValueNames) {
+        self.names.clone_from(names);
     }
 
     /// Assigns the set to the number in this table.

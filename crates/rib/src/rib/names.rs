@@ -151,31 +151,37 @@ impl AttributeSet {
 
     /// The attributes by name, in the order of a checkpoint's columns. A BGP set has `next_hop`, `origin_as`,
     /// `as_path_len`, `local_pref`, `med`, `as_path` and `communities`; next hops have `next_hop`, `interface`,
-    /// `weight` and `kind`; any other set has `value`, `value2` and so on, because a set does not have its source's
-    /// names. `texts` must be the texts of this set.
+    /// `weight` and `kind`; the values of any other set have the names that its RIB gives them
+    /// ([`Rib::value_names`](crate::Rib::value_names)), and without one `value`, `value2` and so on. `texts` must be
+    /// the texts of this set.
     ///
     /// ```
     /// use fibula_core::{Attributes, BgpAttributes, Value};
-    /// use fibula_rib::AttributeSet;
+    /// use fibula_rib::{AttributeSet, ValueNames};
     /// let bgp = BgpAttributes { origin_as: Some(64500), as_path_len: 3, ..Default::default() };
     /// let set = AttributeSet::new(&Attributes::Bgp(&bgp));
     /// let texts = set.texts();
-    /// let named = set.named(&texts);
+    /// let names = ValueNames::default();
+    /// let named = set.named(&texts, &names);
     /// assert_eq!(named[1], ("origin_as".into(), Value::Int(64500)));
     /// assert_eq!(named[4], ("med".into(), Value::Null));
     /// ```
-    pub fn named<'a>(&'a self, texts: &'a SetTexts) -> Vec<(Cow<'static, str>, Value<'a>)> {
+    pub fn named<'a>(
+        &'a self,
+        texts: &'a SetTexts,
+        names: &'a ValueNames,
+    ) -> Vec<(Cow<'a, str>, Value<'a>)> {
         fn zip<'a>(
             columns: &[(&'static str, ColumnKind)],
             values: &[Value<'a>],
-        ) -> Vec<(Cow<'static, str>, Value<'a>)> {
+        ) -> Vec<(Cow<'a, str>, Value<'a>)> {
             columns.iter().zip(values).map(|((name, _), v)| (Cow::Borrowed(*name), *v)).collect()
         }
         if let Some(cells) = &texts.cells {
             return zip(&next_hops::COLUMNS, &cells.values());
         }
         let Some(bgp) = self.bgp() else {
-            return self.values().into_iter().enumerate().map(|(i, v)| (of_value(i), v)).collect();
+            return self.values().into_iter().enumerate().map(|(i, v)| (names.of(i), v)).collect();
         };
         zip(&BGP, &bgp_values(&bgp, texts))
     }

@@ -10,7 +10,7 @@ use super::super::{LinkDump, LinkMessage, LinkNews, NeighbourState, Reply, ask_f
 use super::{V4, V6, attribute, flagged, message, number};
 
 /// Linux 6.18: dumps of a veth pair with addresses and neighbours, then changes of them (testdata/README.md).
-const RECORDED: &[u8] = include_bytes!("../../../../../testdata/netlink/links.bin.xz");
+const RECORDED: &[u8] = include_bytes!("../../../testdata/links.bin.xz");
 
 fn recorded() -> Vec<u8> {
     let mut bytes = Vec::new();
