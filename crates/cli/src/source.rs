@@ -19,7 +19,7 @@ use crate::failure::Failure;
 #[command(next_help_heading = "Reading tables")]
 pub struct ReadArgs {
     /// Format of the table files: auto, text, csv, tsv, ranges, mrt, mmdb, fpm (recorded from FRR), json,
-    /// delegated, bgpdump, routes (ip route, route -n)
+    /// delegated, bgpdump, routes (ip route, route -n), ipset, prefix-list, diff
     #[arg(long, default_value = "auto", value_name = "FORMAT", hide_default_value = true)]
     pub format: Format,
     /// Stop at the first damaged record instead of counting and skipping it, and refuse a file that has a

@@ -1,19 +1,19 @@
 //! Detects the format from the first bytes.
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use crate::{Format, bmp, fpm, json, lines, mrt, ris};
+use crate::{Format, bmp, fpm, json, lines, mrt, no_text, ris};
 
 /// Number of bytes for [`detect`], if there are as many.
 pub(crate) const HEAD: usize = 4096;
 
 /// The detected format of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Detected {
     Format(Format),
     /// Another kind of file, given by mistake; its description.
-    NoTable(&'static str),
-    Unknown,
+    NoTable(Cow<'static, str>),
 }
 
 /// Detects the format of a file from its name and its beginning (decompressed).
@@ -28,7 +28,7 @@ pub(crate) fn detect(path: &Path, head: &[u8]) -> Detected {
         return Detected::Format(Format::Bmp);
     }
     if let Some(what) = no_table(head) {
-        return Detected::NoTable(what);
+        return Detected::NoTable(what.into());
     }
     let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
     let stem = ["gz", "bz2", "xz", "zst", "zstd"]
@@ -40,8 +40,8 @@ pub(crate) fn detect(path: &Path, head: &[u8]) -> Detected {
     if stem.ends_with(".mmdb") {
         return Detected::Format(Format::Mmdb);
     }
-    if is_binary(head) {
-        return Detected::Unknown;
+    if let Some(what) = no_text(head) {
+        return Detected::NoTable(format!("this is {what}").into());
     }
     if ris::detect(head) {
         return Detected::Format(Format::Ris);
@@ -73,11 +73,6 @@ fn no_table(head: &[u8]) -> Option<&'static str> {
         .then_some("this is an HTML page, perhaps a server's error message, and no routing table")
 }
 
-/// Text in any encoding that we take has no control characters but white space.
-fn is_binary(head: &[u8]) -> bool {
-    head.iter().any(|&b| b == 0 || (b < b' ' && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0c | 0x1a)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,8 +94,12 @@ mod tests {
         is("x.csv", b"\x38\x7a\x7a\x18\x00\x0c\x00\x01\x00\x00\x00\x40rest", Format::Mrt);
         let frame = b"\x01\x01\x00\x14\x10\x00\x00\x00\x18\x00\0\0\0\0\0\0\0\0\0\0";
         is("x.csv", frame, Format::Fpm);
-        assert_eq!(detect(Path::new("x.zip"), b"PK\x03\x04\x0a\0"), Detected::Unknown);
-        for head in [&b"\x89FIBULA\n\0"[..], b"\n<!DOCTYPE HTML><p>503", b"<html lang=en>"] {
+        for head in [
+            &b"PK\x03\x04\x0a\0"[..],
+            b"\x89FIBULA\n\0",
+            b"\n<!DOCTYPE HTML><p>503",
+            b"<html lang=en>",
+        ] {
             assert!(matches!(detect(Path::new("t.csv"), head), Detected::NoTable(_)));
         }
     }

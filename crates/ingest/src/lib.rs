@@ -42,6 +42,7 @@
 pub mod bgp;
 pub mod bmp;
 mod compress;
+mod container;
 mod decoder;
 mod detect;
 mod driver;
@@ -61,6 +62,7 @@ mod whole;
 pub use fibula_core::{ColumnKind, ScalarType};
 
 pub use compress::{Compression, open as decompress};
+pub use container::{container, no_text};
 pub use decoder::{
     Collected, ColumnDecl, Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, StopReason, Tail,
 };

@@ -1,5 +1,6 @@
 //! The options and results of [`read`](crate::read).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -223,17 +224,12 @@ pub enum ReadError {
         /// The system's error.
         error: io::Error,
     },
-    /// The content has none of the formats of [`Format`].
-    UnknownFormat {
-        /// The file.
-        file: String,
-    },
     /// The content is not a routing table.
     NoTable {
         /// The file.
         file: String,
-        /// Its description.
-        what: &'static str,
+        /// What it is, and what to do.
+        what: Cow<'static, str>,
     },
     /// The content is a table, where [`ReadOptions::only_updates`] was set.
     NoUpdates {
@@ -282,12 +278,6 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { file, error } => write!(f, "{file}: {error}"),
-            Self::UnknownFormat { file } => {
-                write!(
-                    f,
-                    "{file}: neither text nor JSON nor MRT nor FPM nor mmdb; name the format if it is one"
-                )
-            }
             Self::NoTable { file, what } => write!(f, "{file}: {what}"),
             Self::NoUpdates { file, format } => {
                 write!(

@@ -141,7 +141,6 @@ fn drive(
         Format::Auto => match detect::detect(Path::new(&source.path), &input.head) {
             Detected::Format(format) => format,
             Detected::NoTable(what) => return Err(ReadError::NoTable { file: name, what }),
-            Detected::Unknown => return Err(ReadError::UnknownFormat { file: name }),
         },
         format => format,
     };
@@ -155,12 +154,12 @@ fn drive(
     };
     if is_whole && stat.total.is_some_and(|total| total > LONGEST_FILE) {
         let what = "it has more than 4 GiB, more than any file of this format";
-        return Err(ReadError::NoTable { file: name, what });
+        return Err(ReadError::NoTable { file: name, what: what.into() });
     }
     if format == Format::Mmdb && stat.has_no_mmdb_mark && input.compression == Compression::None {
         let what =
             "no MaxMind database: its end has no metadata; perhaps the download was cut short";
-        return Err(ReadError::NoTable { file: name, what });
+        return Err(ReadError::NoTable { file: name, what: what.into() });
     }
     let mut driver = Driver::new(decoder(format, options), limit);
     let mut sink = Named {

@@ -2,13 +2,15 @@
 //! are read, before memory is taken.
 
 use std::cell::Cell;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Cursor, ErrorKind, Read};
 use std::rc::Rc;
 
-use crate::Compression;
+use crate::{Compression, container};
 
 /// Maximum number of bytes of an input that is read as a whole, decompressed.
 pub const LONGEST_WHOLE: u64 = 1 << 30;
+/// Bytes that show whether an input is text.
+const HEAD: usize = 512;
 /// Bytes to which every archive may unpack, and how many times its own size it may have beyond them.
 const UNPACKED_FREE: u64 = 64 << 20;
 const UNPACKED: u64 = 256;
@@ -39,12 +41,18 @@ pub fn bounded<R: Read>(input: R, longest: u64) -> impl Read {
 /// these it gives an error of the kind [`ErrorKind::FileTooLarge`].
 ///
 /// # Errors
-/// If the first bytes cannot be read. Damage further on becomes an error of the reader.
+/// If the first bytes cannot be read, or are those of a [`container`](crate::container). Damage further on becomes an error of the reader.
 pub fn open_whole(input: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     let read = Rc::new(Cell::new(0));
     let (compression, input) = crate::decompress(Counted { input, read: Rc::clone(&read) })?;
     let archive = (compression != Compression::None).then_some(read);
-    Ok(Box::new(Bounded { input, longest: LONGEST_WHOLE, read: 0, archive }))
+    let mut input = Bounded { input, longest: LONGEST_WHOLE, read: 0, archive };
+    let mut head = Vec::new();
+    (&mut input).take(HEAD as u64).read_to_end(&mut head)?;
+    match container(&head) {
+        Some(what) => Err(io::Error::new(ErrorKind::InvalidData, format!("this is {what}"))),
+        None => Ok(Box::new(Cursor::new(head).chain(input))),
+    }
 }
 
 /// Reads all bytes of [`open_whole`].
@@ -130,7 +138,7 @@ mod tests {
         let zeros = vec![0; 1 << 20];
         (0..256).for_each(|_| archive.write_all(&zeros).unwrap());
         let archive = archive.finish().unwrap();
-        let mut reader = open_whole(io::Cursor::new(archive)).unwrap();
+        let mut reader = open_whole(Cursor::new(archive)).unwrap();
         let mut read = 0;
         let error = loop {
             match reader.read(&mut vec![0; 1 << 16]) {
@@ -148,7 +156,7 @@ mod tests {
             (0..100_000).map(|line| format!("10.0.{}.0/24 {line}\n", line % 256)).collect();
         let mut archive = GzEncoder::new(Vec::new(), Level::best());
         archive.write_all(text.as_bytes()).unwrap();
-        let archive = io::Cursor::new(archive.finish().unwrap());
+        let archive = Cursor::new(archive.finish().unwrap());
         assert_eq!(read_whole(archive).unwrap(), text.as_bytes());
     }
 }

@@ -207,7 +207,7 @@ fn a_failing_disk_is_no_damage() {
 #[test]
 fn refusals() {
     let error = read_bytes("x.zip", b"PK\x03\x04\x0a\0\0\0").unwrap_err();
-    assert!(matches!(error, ReadError::UnknownFormat { .. }), "{error}");
+    assert!(matches!(error, ReadError::NoTable { .. }), "{error}");
     let missing = SourceSpec::new("/nonexistent/table");
     let error = read(&missing, &mut ReadOptions::default(), &mut Lines::default()).unwrap_err();
     assert!(matches!(&error, ReadError::Io { .. }), "{error}");
