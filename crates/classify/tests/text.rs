@@ -444,3 +444,30 @@ fn rules_from_text_classify() {
         flow.set(Field::DstPort, 22);
     }
 }
+
+#[test]
+fn what_iptables_lists() {
+    let saved = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -s 10.0.0.0/8 -j ACCEPT\nCOMMIT\n";
+    let listed = "-P INPUT ACCEPT\n-P FORWARD DROP\n-N other\n-A FORWARD -s 10.0.0.0/8 -j ACCEPT\n-A other -j DROP\n";
+    assert_eq!(RuleFormat::guess(listed), RuleFormat::Iptables);
+    let read = |text: &str| lines(&rules(RuleFormat::Iptables, text));
+    assert_eq!(read(saved), read(listed));
+}
+
+#[test]
+fn values_of_sets_with_more_than_a_value() {
+    let text = |elements: &str, more: &str| {
+        format!(
+            "table ip t {{\n set bad {{\n type ipv4_addr\n {more}\n elements = {{ {elements} }}\n }}\n chain f {{\n \
+             type filter hook forward priority 0; policy accept;\n ip saddr @bad drop\n }}\n}}\n"
+        )
+    };
+    let read = |text: &str| read_as(RuleFormat::Nftables, text).unwrap();
+    let plain = read(&text("10.0.0.1, 10.0.0.2", ""));
+    let more = read(&text(
+        "10.0.0.1 timeout 1h expires 59m3s counter packets 7 bytes 900 comment \"a, b\", 10.0.0.2 counter packets 0 bytes 0",
+        "timeout 1h",
+    ));
+    assert_eq!((lines(&plain.rules), plain.notes.len()), (lines(&more.rules), 0));
+    assert!(more.notes.iter().any(|note| note.contains("have a timeout")), "{:?}", more.notes);
+}

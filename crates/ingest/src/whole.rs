@@ -41,7 +41,8 @@ pub fn bounded<R: Read>(input: R, longest: u64) -> impl Read {
 /// these it gives an error of the kind [`ErrorKind::FileTooLarge`].
 ///
 /// # Errors
-/// If the first bytes cannot be read, or are those of a [`container`](crate::container). Damage further on becomes an error of the reader.
+/// If the first bytes cannot be read, or are those of a [`container`](crate::container). Damage further on becomes an
+/// error of the reader.
 pub fn open_whole(input: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     let read = Rc::new(Cell::new(0));
     let (compression, input) = crate::decompress(Counted { input, read: Rc::clone(&read) })?;

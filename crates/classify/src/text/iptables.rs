@@ -1,4 +1,5 @@
-//! The output of `iptables-save` and `ip6tables-save`: one chain of the table `filter`.
+//! The output of `iptables-save` and `ip6tables-save`, or of `iptables -S` (`-P` in place of `:`, and no line for the
+//! table): one chain of the table `filter`.
 
 use super::draft::{Draft, Word, unquoted, words};
 use super::{RuleOptions, RuleText, TextError, values};
@@ -12,6 +13,8 @@ struct Reader<'a> {
     table: Option<(&'a str, Word<'a>)>,
     /// Whether a table `filter` began.
     filter: bool,
+    /// Whether the text is that of `iptables -S`.
+    listed: bool,
     /// The chain's action for packets that none of its rules matches, and its position.
     policy: Option<(Word<'a>, Action)>,
     others: Vec<&'a str>,
@@ -26,6 +29,7 @@ pub(super) fn read(text: &str, options: &RuleOptions) -> Result<RuleText, TextEr
         six,
         table: None,
         filter: false,
+        listed: false,
         policy: None,
         others: Vec::new(),
         out: RuleText::default(),
@@ -37,8 +41,8 @@ pub(super) fn read(text: &str, options: &RuleOptions) -> Result<RuleText, TextEr
             reader.line(&words(line, number)?)?;
         }
     }
-    let Reader { policy, mut out, others, chain, table, .. } = reader;
-    if let Some((_, begin)) = table {
+    let Reader { policy, mut out, others, chain, table, listed, .. } = reader;
+    if let Some((_, begin)) = table.filter(|_| !listed) {
         return Err(begin.error(
             "the table does not end with COMMIT, as if the text was cut off: take all of it",
         ));
@@ -86,6 +90,19 @@ impl<'a> Reader<'a> {
             self.table = None;
             return Ok(());
         }
+        if self.table.is_none() && matches!(first.text, "-P" | "-N") {
+            // `iptables -S` prints one table, of which it does not say the name: `filter`, if not asked for another.
+            (self.listed, self.filter, self.table) = (true, true, Some(("filter", *first)));
+        }
+        if self.listed {
+            match (first.text, rest) {
+                ("-P", [chain, policy]) if chain.text == self.chain => {
+                    return self.set_policy(*policy);
+                }
+                ("-P" | "-N", _) => return Ok(()),
+                _ => {}
+            }
+        }
         let Some((table, _)) = self.table else {
             return Err(
                 first.error("no table begins before this line: a line `*filter` is missing")
@@ -97,16 +114,7 @@ impl<'a> Reader<'a> {
                     return Err(first.error(format!("the chain {chain} is declared twice")));
                 }
                 let policy = rest.first().ok_or_else(|| first.error("the chain has no policy"))?;
-                let action = match policy.text {
-                    "ACCEPT" => Action::ALLOW,
-                    "DROP" => Action::Drop,
-                    _ => {
-                        return Err(policy.error(
-                            "only FORWARD, INPUT and OUTPUT have a policy: packets come to other chains from there",
-                        ));
-                    }
-                };
-                self.policy = Some((*policy, action));
+                return self.set_policy(*policy);
             }
             return Ok(());
         }
@@ -131,6 +139,20 @@ impl<'a> Reader<'a> {
             return Err(chain.error("the line with the chain's policy must come before its rules"));
         }
         self.rule(*command, rest)
+    }
+
+    fn set_policy(&mut self, policy: Word<'a>) -> Result<(), TextError> {
+        let action = match policy.text {
+            "ACCEPT" => Action::ALLOW,
+            "DROP" => Action::Drop,
+            _ => {
+                return Err(policy.error(
+                    "only FORWARD, INPUT and OUTPUT have a policy: packets come to other chains from there",
+                ));
+            }
+        };
+        self.policy = Some((policy, action));
+        Ok(())
     }
 
     fn rule(&mut self, command: Word<'a>, words: &[Word<'a>]) -> Result<(), TextError> {

@@ -71,6 +71,7 @@ impl RuleFormat {
         match word {
             _ if first.starts_with('@') => Self::Classbench,
             _ if first.starts_with('*') => Self::Iptables,
+            "-P" | "-N" => Self::Iptables,
             "table" => Self::Nftables,
             "ip" | "ipv6" if first.contains("prefix-list") => Self::Prefixes,
             _ if values::addresses(word, false).is_some() => Self::Prefixes,

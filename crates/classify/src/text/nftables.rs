@@ -43,6 +43,8 @@ struct Reader<'a> {
     out: RuleText,
     chains: usize,
     others: Vec<&'a str>,
+    /// Whether values of sets have a timeout.
+    vanishing: bool,
 }
 
 /// The values of a set, or of one value.
@@ -62,6 +64,7 @@ pub(super) fn read(text: &str, options: &RuleOptions) -> Result<RuleText, TextEr
         out: RuleText::default(),
         chains: 0,
         others: Vec::new(),
+        vanishing: false,
     };
     while let Some(word) = reader.next() {
         match word.text {
@@ -77,6 +80,11 @@ pub(super) fn read(text: &str, options: &RuleOptions) -> Result<RuleText, TextEr
     }
     if !reader.others.is_empty() {
         let note = format!("rules of {} were left out", reader.others.join(", "));
+        reader.out.notes.push(note);
+    }
+    if reader.vanishing {
+        let note =
+            "values of sets have a timeout: they are taken as they are now, and stay".to_owned();
         reader.out.notes.push(note);
     }
     Ok(reader.out)
@@ -170,10 +178,8 @@ impl<'a> Reader<'a> {
                     let open = self.expect(equals, "{")?;
                     values.extend(self.list(open)?);
                 }
-                // type, flags, auto-merge, counter, timeout: only values that vanish would matter.
-                "timeout" => {
-                    return Err(word.error("values with a timeout vanish: rules cannot express it"));
-                }
+                "timeout" => self.vanishing = true,
+                // type, flags, auto-merge, counter.
                 "{" => self.skip(word)?,
                 _ => {}
             }
@@ -194,6 +200,14 @@ impl<'a> Reader<'a> {
                     values.push(word);
                     wanted = false;
                 }
+                // How long a value stays, what it counted and why it is there.
+                "timeout" | "expires" => {
+                    self.vanishing = true;
+                    self.need(word)?;
+                }
+                "comment" => drop(self.need(word)?),
+                "counter" => {}
+                "packets" | "bytes" => drop(self.need(word)?),
                 other => {
                     let what =
                         format!("`{other}` behind a value: only plain lists of values are read");

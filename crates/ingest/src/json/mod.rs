@@ -12,6 +12,7 @@
 //! | `{"addresses": ["192.0.2.0/24"], "ipv6_addresses": ["2001:db8::/32"]}` (Fastly) | `list` |
 //! | `[{"prefix": "192.0.2.0/24", "site": {"name": "a"}}]` | `site.name` |
 //! | `["192.0.2.0/24", "2001:db8::/32"]` | nothing |
+//! | `{"cidr": "192.0.2.0/24", "id": 1}`, one on each line (JSON lines) | `id` |
 //!
 //! An object around the prefixes contributes its values only if it is inside a list. Values next to the first list
 //! describe the document (`createDate`, `syncToken`). Lists are no values; they are counted. A column is of integers,
@@ -39,6 +40,8 @@ mod walk;
 
 /// See [`Sink::noted`].
 const LEFT_OUT: &str = "lists beside prefixes in JSON, left out since they are no values";
+const OTHER_LINES: &str =
+    "lines of JSON that have no member such as those with the prefixes of other lines";
 const FURTHER: &str =
     "members of JSON with prefixes that are values beside the prefix of their object";
 const OTHERS: &str =
@@ -80,13 +83,21 @@ impl Decoder for JsonDecoder {
         }
         let text = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
         let mark = input.len() - text.len();
-        let document = Node::of(text);
+        let lines = node::lines(text);
+        let is_lines = lines.is_some();
+        let (document, wrong) = match lines {
+            Some((document, wrong)) => (Some(document), wrong),
+            None => match Node::of(text) {
+                Ok(document) => (Some(document), Vec::new()),
+                Err(wrong) => (None, vec![wrong]),
+            },
+        };
         let census = document.as_ref().map(Census::of).unwrap_or_default();
-        let mut walk = Walk::new(text, &census, self.host_bits);
-        match &document {
-            Ok(document) => walk.document(document),
-            Err((at, what)) => walk.trouble(*at, what.clone()),
+        let mut walk = Walk::new(text, &census, self.host_bits, is_lines);
+        if let Some(document) = &document {
+            walk.document(document);
         }
+        wrong.into_iter().for_each(|(at, what)| walk.trouble(at, what));
         sink.begin(&SourceInfo {
             format: "json",
             columns: walk.columns.iter().map(Column::decl).collect(),
@@ -97,6 +108,7 @@ impl Decoder for JsonDecoder {
                 .collect(),
             ..SourceInfo::default()
         });
+        (0..walk.other_lines).for_each(|_| sink.ignored(OTHER_LINES));
         (0..walk.left_out).for_each(|_| sink.noted(LEFT_OUT));
         (0..walk.further).for_each(|_| sink.noted(FURTHER));
         (0..walk.others).for_each(|_| sink.noted(OTHERS));

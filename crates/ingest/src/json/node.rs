@@ -51,6 +51,22 @@ impl<'d> Node<'d> {
         }
     }
 
+    /// The node of a document that begins at this byte of a longer text.
+    fn moved(mut self, by: usize) -> Self {
+        self.start += by;
+        self.end += by;
+        self.kind = match self.kind {
+            NodeKind::Object(members) => NodeKind::Object(
+                members.into_iter().map(|(name, node)| (name, node.moved(by))).collect(),
+            ),
+            NodeKind::List(items) => {
+                NodeKind::List(items.into_iter().map(|node| node.moved(by)).collect())
+            }
+            kind => kind,
+        };
+        self
+    }
+
     /// Reads a document.
     ///
     /// # Errors
@@ -64,6 +80,28 @@ impl<'d> Node<'d> {
         let mut reader = Reader { text, at: 0 };
         reader.node(0).map_err(|what| (reader.at, format!("not JSON: {what}")))
     }
+}
+
+/// The documents of JSON lines, one a line, as the items of a list, and what is wrong with other lines. `None` if the
+/// text is no such file: if its first line is no object, or its only one.
+pub(super) fn lines(bytes: &[u8]) -> Option<(Node<'_>, Vec<(usize, String)>)> {
+    let (mut items, mut wrong) = (Vec::new(), Vec::new());
+    let mut start = 0;
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let at = start + line.len() - line.trim_ascii_start().len();
+        start += line.len();
+        match line.trim_ascii() {
+            [] => {}
+            text => match Node::of(text) {
+                Ok(node) if matches!(node.kind, NodeKind::Object(_)) => items.push(node.moved(at)),
+                _ if items.is_empty() => return None,
+                Ok(_) => wrong.push((at, "not an object, which the other lines are".to_owned())),
+                Err((within, what)) => wrong.push((at + within, what)),
+            },
+        }
+    }
+    let is_several = items.len() + wrong.len() > 1;
+    is_several.then_some((Node { start: 0, end: bytes.len(), kind: NodeKind::List(items) }, wrong))
 }
 
 /// The byte at an error's line and column.

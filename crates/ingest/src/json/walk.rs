@@ -1,6 +1,6 @@
 //! From the parts of a document to routes and their values.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use fibula_core::AnyPrefix;
 
@@ -59,11 +59,20 @@ pub(super) struct Walk<'d, 'c> {
     /// Objects with an address whose prefix has another name, and prefixes that are values.
     pub(super) others: usize,
     pub(super) further: usize,
+    /// Objects of JSON lines without a member that holds the prefix of another: comments, metadata.
+    pub(super) other_lines: usize,
+    is_lines: bool,
+    key_names: HashSet<&'d str>,
     is_over: bool,
 }
 
 impl<'d, 'c> Walk<'d, 'c> {
-    pub(super) fn new(text: &'d [u8], census: &'c Census, host_bits: HostBits) -> Self {
+    pub(super) fn new(
+        text: &'d [u8],
+        census: &'c Census,
+        host_bits: HostBits,
+        is_lines: bool,
+    ) -> Self {
         Self {
             text,
             finder: Finder { census, host_bits },
@@ -75,6 +84,9 @@ impl<'d, 'c> Walk<'d, 'c> {
             replaced: 0,
             others: 0,
             further: 0,
+            other_lines: 0,
+            is_lines,
+            key_names: HashSet::new(),
             is_over: false,
         }
     }
@@ -140,6 +152,10 @@ impl<'d, 'c> Walk<'d, 'c> {
         // Items without a prefix, next to objects and lists with one.
         if self.found.len() > before {
             for item in barren {
+                if self.is_lines && place.list.is_none() && !self.names_key(item) {
+                    self.other_lines += 1;
+                    continue;
+                }
                 let text = String::from_utf8_lossy(&self.text[item.start..item.end]);
                 let words = text.split_whitespace().take(80).collect::<Vec<_>>().join(" ");
                 let text: String = words.chars().take(80).collect();
@@ -172,6 +188,7 @@ impl<'d, 'c> Walk<'d, 'c> {
             self.values(values, keys.is_named, &mut Path::default(), &mut cells);
             context = self.context(place.around, cells);
         }
+        self.key_names.extend(&keys.names);
         let is_inside = place.is_inside || !keys.found.is_empty();
         for (at, key) in keys.found {
             self.route(at, key, context);
@@ -190,6 +207,12 @@ impl<'d, 'c> Walk<'d, 'c> {
                 );
             }
         }
+    }
+
+    /// Whether an object has a member that holds the prefix of another one.
+    fn names_key(&self, node: &Node<'_>) -> bool {
+        let NodeKind::Object(members) = &node.kind else { return true };
+        members.iter().any(|(name, _)| self.key_names.contains(&**name))
     }
 
     /// The values of a prefix that is the name of a member: `{"192.0.2.0/24": {"asn": 64500}}`.

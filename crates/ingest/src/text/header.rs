@@ -40,6 +40,18 @@ fn has_no_datum(row: &SampleRow) -> bool {
     !row.iter().any(is_datum)
 }
 
+/// The names in a comment above the rows, as Zeek (`#fields`, tabs) and IIS (`#Fields:`, blanks) write them, one for
+/// each field of the rows.
+pub(super) fn fields_comment(head: &[u8], body: &[SampleRow]) -> Option<Vec<String>> {
+    let comments = head.split(|&byte| byte == b'\n').take_while(|line| line.starts_with(b"#"));
+    let names = comments.filter_map(|line| {
+        line.strip_prefix(b"#fields\t").or_else(|| line.strip_prefix(b"#Fields:"))
+    });
+    let names = String::from_utf8_lossy(names.last()?).into_owned();
+    let names: Vec<String> = names.split_ascii_whitespace().map(str::to_owned).collect();
+    body.iter().any(|row| row.len() == names.len()).then_some(names)
+}
+
 /// The names in the first line, one for each field of the rows below; `None` if their numbers differ.
 ///
 /// Names in a text separated by blanks may have blanks in them (`Start IP  End IP`): then two blanks separate them.

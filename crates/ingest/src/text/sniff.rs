@@ -44,8 +44,13 @@ fn layout(
         HeaderLine::Present | HeaderLine::Absent => &rows,
         HeaderLine::Auto => without_header(&rows),
     };
+    let above = match options.header {
+        HeaderLine::Auto => header::fields_comment(head, &rows),
+        HeaderLine::Present | HeaderLine::Absent => None,
+    };
     let is_named = |addresses: usize| match (options.header, rows.first()) {
         (_, None) | (HeaderLine::Absent, _) => false,
+        _ if above.is_some() => false,
         (HeaderLine::Present, _) => true,
         (HeaderLine::Auto, Some(row)) => is_header(row, addresses, rows.len() == 1, format),
     };
@@ -54,8 +59,13 @@ fn layout(
         Some(names) => (names.clone().unwrap_or_default(), names.is_none()),
         None => (Vec::new(), false),
     };
-    let given = !options.names.is_empty();
-    let names = if given { &options.names } else { &first };
+    let given = !options.names.is_empty() || above.is_some();
+    let names = match &above {
+        _ if !options.names.is_empty() => &options.names,
+        Some(above) => above,
+        None => &first,
+    };
+    let body = if above.is_some() { &rows } else { body };
     // The columns that may have the addresses: there a header has words.
     let addresses = (0..width).find(|&at| {
         body.iter().filter(|row| row.get(at).is_some_and(|field| is_key(field))).count() * 2
