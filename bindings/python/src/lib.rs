@@ -8,6 +8,7 @@ mod added;
 mod address;
 mod build;
 mod bulk;
+mod cells;
 mod column;
 mod dated;
 mod error;

@@ -1,59 +1,47 @@
 //! Rows of Python's as a source of a table.
 
-use std::borrow::Cow;
-use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use fibula::sources::{Merge, SHOWN, Settings, SourceSummary, Watch as _};
-use fibula_core::{AnyPrefix, Attributes, Change, ScalarType, Update, Value};
-use fibula_ingest::text::RangeFeed;
-use fibula_ingest::{ColumnKind, Damage, HostBits, Sink};
+use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
+use fibula_ingest::text::{AddressColumns, KeyColumns, Roles, RowFeed, Sample, roles};
+use fibula_ingest::{Damage, Sink};
 use fibula_rib::TableBuilder;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PyString};
+use pyo3::types::PyList;
 
 use crate::address;
 use crate::build::{BuildReport, failed};
-use crate::error::{ColumnError, SourceError};
+use crate::cells::{Cell, ColumnType, cell, key_text};
+use crate::error::SourceError;
 
-/// Prefixes, or the first and last addresses of ranges, and for each column a value for each of them.
+/// Rows by which the columns with the addresses are found.
+const SAMPLE: usize = 100;
+
+/// Columns with a value for each row. The prefixes of pairs are beside them, the addresses of a frame in them.
 #[derive(FromPyObject)]
 pub struct Rows<'py> {
     name: String,
-    prefixes: Bound<'py, PyList>,
-    ends: Option<Bound<'py, PyList>>,
+    prefixes: Option<Bound<'py, PyList>>,
+    /// Of a frame, the columns that the caller names.
+    key: Vec<String>,
     columns: Vec<(String, Bound<'py, PyList>)>,
 }
 
-/// What a row is about.
-enum Key {
-    Prefix(AnyPrefix),
-    Range(IpAddr, IpAddr),
+/// Where the addresses are.
+enum Keys<'a, 'py> {
+    Prefixes(&'a Bound<'py, PyList>),
+    Columns(AddressColumns),
 }
 
-/// What a column holds.
-#[derive(Clone, Copy, PartialEq)]
-enum ValueKind {
-    Int,
-    /// `true` and `false`, which tables keep as text with a type.
-    Bool,
-    Str,
+/// A column of values.
+struct Column<'a, 'py> {
+    name: &'a str,
+    values: &'a Bound<'py, PyList>,
+    kind: ColumnType,
 }
 
-impl ValueKind {
-    fn of(values: &Bound<'_, PyList>) -> Self {
-        let mut bools = false;
-        for value in values.iter().filter(|value| !value.is_none()) {
-            if value.is_instance_of::<PyString>() {
-                return Self::Str;
-            }
-            bools |= value.is_instance_of::<PyBool>();
-        }
-        if bools { Self::Bool } else { Self::Int }
-    }
-}
-
-impl Rows<'_> {
+impl<'py> Rows<'py> {
     /// Adds the rows to what is merged.
     pub fn add(
         &self,
@@ -61,31 +49,39 @@ impl Rows<'_> {
         settings: &Settings,
         report: &mut BuildReport,
     ) -> PyResult<()> {
-        let kinds: Vec<ValueKind> =
-            self.columns.iter().map(|(_, values)| ValueKind::of(values)).collect();
-        let names = || self.columns.iter().map(|(name, _)| name.clone()).zip(&kinds);
-        let stored = |kind| if kind == ValueKind::Int { ColumnKind::Int } else { ColumnKind::Str };
-        let columns: Vec<_> = names().map(|(name, &kind)| (name, stored(kind))).collect();
-        let bools = names().filter(|(_, kind)| **kind == ValueKind::Bool);
-        let types: Vec<_> = bools.map(|(name, _)| (name, ScalarType::Bool)).collect();
-        let builder = merge.builder();
-        builder.types_of_next(&types);
-        builder.begin_source(&self.name, "python", &columns, false, None);
-        let (mut sink, mut ranges) = (Feeder { builder, noted: Vec::new() }, RangeFeed::default());
-        let (mut damaged, count) = (0, self.prefixes.len());
+        let (keys, notes) = match &self.prefixes {
+            Some(prefixes) => (Keys::Prefixes(prefixes), Vec::new()),
+            None => {
+                let Roles { key, notes } = self.roles()?;
+                (Keys::Columns(key), notes)
+            }
+        };
+        let columns = self.value_columns(&keys)?;
+        let mut sink = Feeder::new(merge.builder(), &self.name, &columns);
+        notes.iter().for_each(|note| sink.noted(note));
+        let mut feed = RowFeed::default();
+        let list = self.prefixes.as_ref().or(self.columns.first().map(|(_, list)| list));
+        let (mut damaged, count) = (0, list.map_or(0, PyListMethods::len));
         for row in 0..count {
-            let added = match self.key(row, settings.text.host_bits)? {
-                Ok(key) => {
-                    let items = self.columns.iter().map(|(_, values)| values.get_item(row));
-                    let items: Vec<_> = items.collect::<PyResult<_>>()?;
-                    let values = self.columns.iter().zip(&kinds).zip(&items);
-                    let values =
-                        values.map(|(((name, _), kind), item)| value(name, *kind, row, item));
-                    let values = values.collect::<PyResult<Vec<_>>>()?;
-                    sink.add(&key, row, &values, &mut ranges)
-                        .map_err(|what| format!("{}: {what}", self.shown(row)))
+            let host_bits = settings.text.host_bits;
+            let items = columns.iter().map(|column| column.values.get_item(row));
+            let items: Vec<_> = items.collect::<PyResult<_>>()?;
+            let cells = columns.iter().zip(&items);
+            let cells = cells.map(|(column, item)| cell(column.name, column.kind, row, item));
+            let cells: Vec<Cell<'_>> = cells.collect::<PyResult<_>>()?;
+            let values: Vec<_> = cells.iter().map(Cell::value).collect();
+            let added = match &keys {
+                Keys::Prefixes(prefixes) => address::prefix(&prefixes.get_item(row)?, host_bits)
+                    .map(|prefix| sink.add(row, prefix, &values))
+                    .map_err(|error| error.value(prefixes.py()).to_string().into()),
+                Keys::Columns(key) => {
+                    let texts = self.key_texts(*key, row)?;
+                    let mut fields = vec![&[][..]; self.columns.len()];
+                    for (at, text) in &texts {
+                        fields[*at] = text;
+                    }
+                    feed.row(row as u64 + 1, *key, &fields, host_bits, &values, &mut sink)
                 }
-                Err(what) => Err(what),
             };
             let Err(what) = added else { continue };
             let what = format!("{}, row {row}: {what}", self.name);
@@ -112,61 +108,41 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// The prefix or range of a row, or what is wrong with it.
-    fn key(&self, row: usize, host_bits: HostBits) -> PyResult<Result<Key, String>> {
-        let start = self.prefixes.get_item(row)?;
-        let key = match &self.ends {
-            None => address::prefix(&start, host_bits).map(Key::Prefix),
-            Some(ends) => {
-                let end = address::ip(&ends.get_item(row)?);
-                address::ip(&start).and_then(|start| Ok(Key::Range(start, end?)))
-            }
+    fn value_columns<'a>(&'a self, keys: &Keys<'_, '_>) -> PyResult<Vec<Column<'a, 'py>>> {
+        let is_key = |at: usize| matches!(keys, Keys::Columns(key) if key.has(at));
+        let columns = self.columns.iter().enumerate().filter(|(at, _)| !is_key(*at));
+        let column = |(_, (name, values)): (usize, &'a (String, Bound<'py, PyList>))| {
+            Ok(Column { name, values, kind: ColumnType::of(values)? })
         };
-        Ok(key.map_err(|error| error.value(start.py()).to_string()))
+        columns.map(column).collect()
     }
 
-    /// The range of a row, for messages.
-    fn shown(&self, row: usize) -> String {
-        let text = |list: &Bound<'_, PyList>| list.get_item(row).map(|item| item.to_string());
-        let ends = self.ends.as_ref().map(text);
-        match (text(&self.prefixes), ends) {
-            (Ok(start), Some(Ok(end))) => format!("{start} to {end}"),
-            (start, _) => start.unwrap_or_default(),
-        }
+    /// The columns with the addresses of a frame, found as those of a text.
+    fn roles(&self) -> PyResult<Roles> {
+        let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
+        let count = self.columns.first().map_or(0, |(_, list)| list.len());
+        let texts = |row: usize| {
+            let items = self.columns.iter().map(|(_, list)| key_text(&list.get_item(row)?, false));
+            items.collect::<PyResult<Vec<_>>>()
+        };
+        let rows: Vec<_> = (0..count.min(SAMPLE)).map(texts).collect::<PyResult<_>>()?;
+        let wanted = match &*self.key {
+            [] => KeyColumns::Auto,
+            [prefix] => KeyColumns::Prefix(prefix.clone()),
+            [first, last, ..] => KeyColumns::Range(first.clone(), last.clone()),
+        };
+        let found = roles(Sample { rows: &rows, names: &names, delimited: true }, &wanted);
+        found.map_err(|what| SourceError::new_err(format!("{}: {what}", self.name)))
     }
-}
 
-fn value<'a>(
-    name: &str,
-    kind: ValueKind,
-    row: usize,
-    item: &'a Bound<'_, PyAny>,
-) -> PyResult<Value<'a>> {
-    if item.is_none() {
-        return Ok(Value::Null);
+    /// The cells of a row that hold the addresses, with the numbers of their columns.
+    fn key_texts(&self, key: AddressColumns, row: usize) -> PyResult<Vec<(usize, Vec<u8>)>> {
+        // A column that the caller names may have numbers; the ends of ranges are told apart by their texts.
+        let numbers = self.key.len() == 1;
+        let columns = [Some(key.start()), key.second()];
+        let text = |at: usize| Ok((at, key_text(&self.columns[at].1.get_item(row)?, numbers)?));
+        columns.into_iter().flatten().map(text).collect()
     }
-    if let Ok(text) = item.cast::<PyString>() {
-        let refused = |_| ColumnError::new_err(format!("column {name:?}, row {row}: not UTF-8"));
-        return text.to_str().map(Value::Str).map_err(refused);
-    }
-    match item.cast::<PyBool>() {
-        Ok(is) => return Ok(Value::Str(if is.is_true() { "true" } else { "false" })),
-        Err(_) if kind == ValueKind::Bool => {
-            return Err(ColumnError::new_err(format!(
-                "column {name:?}, row {row}: {} in a column that also has True or False: make all of them bool, \
-                 int or str",
-                item.repr()?
-            )));
-        }
-        Err(_) => {}
-    }
-    if let Ok(int) = item.extract::<u64>() {
-        return Ok(Value::Int(int));
-    }
-    Err(ColumnError::new_err(format!(
-        "column {name:?}, row {row}: {} is neither a str nor an int from 0 to 2**64 - 1 nor a bool nor None",
-        item.repr()?
-    )))
 }
 
 /// Hands the rows to the table builder.
@@ -176,23 +152,19 @@ struct Feeder<'a> {
     noted: Vec<(&'static str, u64)>,
 }
 
-impl Feeder<'_> {
-    fn add(
-        &mut self,
-        key: &Key,
-        row: usize,
-        values: &[Value<'_>],
-        ranges: &mut RangeFeed,
-    ) -> Result<(), Cow<'static, str>> {
-        let record = row as u64 + 1;
-        match *key {
-            Key::Range(start, end) => ranges.announce(record, start, end, values, self),
-            Key::Prefix(prefix) => {
-                self.record(record, false);
-                self.update(&Update::new(prefix, Change::Announce(Attributes::Values(values))));
-                Ok(())
-            }
-        }
+impl<'a> Feeder<'a> {
+    fn new(builder: &'a mut TableBuilder, name: &str, columns: &[Column<'_, '_>]) -> Self {
+        let types = columns.iter().filter_map(|c| Some((c.name.to_owned(), c.kind.scalar()?)));
+        builder.types_of_next(&types.collect::<Vec<_>>());
+        let columns: Vec<_> = columns.iter().map(|c| (c.name.to_owned(), c.kind.kind())).collect();
+        builder.begin_source(name, "python", &columns, false, None);
+        Self { builder, noted: Vec::new() }
+    }
+
+    /// Adds the route of a pair.
+    fn add(&mut self, row: usize, prefix: AnyPrefix, values: &[Value<'_>]) {
+        self.record(row as u64 + 1, false);
+        self.update(&Update::new(prefix, Change::Announce(Attributes::Values(values))));
     }
 }
 

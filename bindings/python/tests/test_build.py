@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import errno
 import gzip
 import ipaddress
+import uuid
 import warnings
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import fibula
 import numpy as np
 import pandas as pd
@@ -115,12 +118,99 @@ def test_values_of_rows() -> None:
     table = fibula.Table.build([("10.0.0.0/8", {"a": 7}), ("11.0.0.0/8", {"a": "x", "b": 1})])
     assert table.columns == {"a": str, "b": int}
     assert table.lookup("10.0.0.1") == {"prefix": "10.0.0.0/8", "a": "7", "b": None}
-    for bad in (-1, 2**64, 1.5, b"x", object()):
-        with pytest.raises(fibula.ColumnError, match="neither a str nor an int"):
+    for bad in (b"x", object(), [1]):
+        with pytest.raises(fibula.ColumnError, match="neither a str nor a number"):
             fibula.Table.build({"10.0.0.0/8": {"a": bad}})
     # A list of prefixes without values is one: what matched is the answer.
     prefixes = fibula.Table.build({"10.0.0.0/8": None})
     assert prefixes.columns == {} and prefixes.lookup_many(["10.1.1.1"]).to_pydict() == {"prefix": ["10.0.0.0/8"]}
+
+
+def test_numbers_and_dates_are_read_as_in_csv(tmp_path: Path) -> None:
+    values: dict[str, list[Any]] = {
+        "latitude": [47.37, -33.9, None],
+        "offset": [-5, 3, 0],
+        "share": [1.0, 2.5, float("nan")],
+        "whole": [7.0, None, 8.0],
+        "large": [2**64, 1, 2],
+        "fine": [2**53 + 1, 0.5, 1],
+        "since": [datetime.date(2024, 5, 1), datetime.date(1999, 12, 31), None],
+        "price": [decimal.Decimal("1.50"), decimal.Decimal(2), None],
+        "id": [uuid.UUID(int=1), uuid.UUID(int=2), None],
+    }
+    kinds = {"latitude": float, "offset": float, "share": float, "whole": int, "large": str, "fine": str, "since": str}
+    kinds |= {"price": float, "id": str}
+    prefixes = ["10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"]
+    rows = [(prefix, {name: column[at] for name, column in values.items()}) for at, prefix in enumerate(prefixes)]
+    table = fibula.Table.build(rows)
+    assert table.columns == kinds
+    assert table.lookup("10.9.9.9") == {
+        "prefix": "10.0.0.0/8",
+        "latitude": 47.37,
+        "offset": -5.0,
+        "share": 1.0,
+        "whole": 7,
+        "large": "18446744073709551616",
+        "fine": "9007199254740993",
+        "since": "2024-05-01",
+        "price": 1.5,
+        "id": "00000000-0000-0000-0000-000000000001",
+    }
+    path = tmp_path / "same.csv"
+    exported = tmp_path / "table.csv"
+    table.export(exported)
+    path.write_text(exported.read_text())
+    assert fibula.Table.build(path).columns == kinds and list(fibula.Table.build(path)) == list(table)
+    plain = {name: values[name] for name in ("latitude", "offset", "share", "since")}
+    for make in (pd.DataFrame, pl.DataFrame, pa.table):
+        frame = make({"prefix": prefixes, **plain})
+        assert fibula.Table.build(frame).columns == {name: kinds[name] for name in plain}
+    inf = fibula.Table.build({"10.0.0.0/8": {"a": float("inf"), "when": np.datetime64("2024-05-01T00:00:00.5")}})
+    assert inf.lookup("10.0.0.1") == {"prefix": "10.0.0.0/8", "a": "inf", "when": "2024-05-01T00:00:00.500"}
+    assert fibula.Table.build(duckdb.sql("SELECT '10.0.0.0/8' AS prefix, 47.37 AS latitude")).columns == {"latitude": float}
+
+
+NAMING: list[tuple[dict[str, list[Any]], str]] = [
+    ({"network": ["10.0.0.0"], "prefix_length": [8]}, "10.0.0.0/8"),
+    ({"range_start": ["10.0.0.0"], "range_end": ["10.0.0.255"]}, "10.0.0.0/24"),
+    ({"id": [1], "Prefix": ["10.0.0.0/8"]}, "10.0.0.0/8"),
+    ({"id": [1], "Start IP": ["10.0.0.0"], "End-IP": ["10.0.0.255"]}, "10.0.0.0/24"),
+    ({"id": [16777216], "CIDR": ["10.0.0.0/8"]}, "10.0.0.0/8"),
+    ({"network": ["10.0.0.0"], "netmask": ["255.0.0.0"]}, "10.0.0.0/8"),
+    ({"network": ["2001:db8::"], "netmask": ["ffff:ffff::"]}, "2001:db8::/32"),
+    ({"network": ["10.0.0.0"], "broadcast": ["10.0.0.255"]}, "10.0.0.0/24"),
+    ({"start": ["10.0.0.0"], "count": [256]}, "10.0.0.0/24"),
+    ({"ip_from": [167772160], "ip_to": [167772415]}, "10.0.0.0/24"),
+    ({"asn": [64500], "unnamed": ["10.0.0.0/8"]}, "10.0.0.0/8"),
+    ({"ip": ["198.51.100.7"], "bgp_prefix": ["198.51.100.0/24"]}, "198.51.100.0/24"),
+    ({"n": [1], "range": ["10.0.0.0-10.0.0.255"]}, "10.0.0.0/24"),
+]
+
+
+@pytest.mark.parametrize(("columns", "prefix"), NAMING)
+def test_a_frame_is_read_as_the_same_csv(columns: dict[str, list[Any]], prefix: str, tmp_path: Path) -> None:
+    path = tmp_path / "same.csv"
+    pd.DataFrame({**columns, "site": ["hq"]}).to_csv(path, index=False)
+    text = fibula.Table.build(path)
+    assert text.prefixes() == [prefix] and text.report is not None
+    notes = [note.replace(str(path), "frame") for note in text.report["notes"]]
+    for make in (pd.DataFrame, pl.DataFrame, pa.table):
+        frame = fibula.Table.build(make({**columns, "site": ["hq"]}))
+        assert frame.prefixes() == [prefix] and frame.columns == text.columns
+        assert frame.report is not None and frame.report["notes"] == notes
+
+
+def test_integers_are_addresses_only_if_a_key_says_so() -> None:
+    frame = pl.DataFrame({"id": [0, 1, 2], "n": [5, 6, 7]})
+    with pytest.raises(fibula.SourceError, match="no routes at all|--key"):
+        fibula.Table.build(frame)
+    assert fibula.Table.build(frame, key="ID").prefixes() == ["0.0.0.0/32", "0.0.0.1/32", "0.0.0.2/32"]
+    numbers = pl.DataFrame({"a": [167772160], "b": [167772415], "n": [1]})
+    assert fibula.Table.build(numbers, key=("a", "b")).prefixes() == ["10.0.0.0/24"]
+    masks = pl.DataFrame({"network": ["10.0.0.0"], "netmask": ["255.0.0.0"]})
+    assert fibula.Table.build(masks, key=("network", "netmask")).prefixes() == ["10.0.0.0/8"]
+    octets = pl.DataFrame({"net": [bytes([10, 0, 0, 0]), bytes(16)], "len": [8, 0]})
+    assert fibula.Table.build(octets, key=("net", "len")).prefixes() == ["10.0.0.0/8", "::/0"]
 
 
 def test_the_key_of_a_frame() -> None:

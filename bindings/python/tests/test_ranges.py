@@ -54,9 +54,10 @@ def test_ranges_that_are_none() -> None:
     nested = {"start": ["10.0.0.4", "10.0.0.1"], "end": ["10.0.0.7", "10.0.0.8"], "site": ["inner", "outer"]}
     inner = fibula.Table.build(pl.DataFrame(nested))
     assert [record["site"] for record in inner] == ["outer", "outer", "inner", "outer"]
-    # A column of prefixes comes first, as without ranges.
+    # Ranges come first, as in text, and a note says that there are prefixes beside them.
     both = fibula.Table.build(pa.table({"start": ["10.0.0.0"], "end": ["10.0.0.3"], "prefix": ["192.0.2.0/24"]}))
-    assert both.prefixes() == ["192.0.2.0/24"]
+    assert both.prefixes() == ["10.0.0.0/30"]
+    assert both.report is not None and len(both.report["notes"]) == 1
     with pytest.raises(fibula.ColumnError, match="no column 'to'"):
         fibula.Table.build(pl.DataFrame(rows), key=("start", "to"))
 
@@ -92,9 +93,9 @@ def test_damaged_ranges_have_the_numbers_of_their_rows() -> None:
         table = fibula.Table.build(frame)
     assert table.report is not None
     assert table.report["damage"] == [
-        'frame, row 1: "x" is not an address',
-        "frame, row 2: 10.0.0.9 to 10.0.0.1: the range ends before it starts",
-        "frame, row 3: 10.0.0.0 to ::1: the range's ends are of different families",
+        'frame, row 1: not an address, a prefix or a range: "x" to "10.0.0.1"',
+        'frame, row 2: the range ends before it starts: "10.0.0.9" to "10.0.0.1"',
+        'frame, row 3: the range\'s ends are of different families: "10.0.0.0" to "::1"',
     ]
     assert table.report["sources"][0] == {"name": "frame", "format": "python", "records": 4, "routes": 1, "damaged": 3}
     with pytest.raises(fibula.SourceError, match="frame, row 1: "):

@@ -96,7 +96,7 @@ def test_arrays_of_numpy(small: fibula.Table) -> None:
     with pytest.raises(ValueError, match="copy=False"):
         np.array(column, copy=False)
     # Fractions would round large numbers.
-    large = fibula.Table.build({"10.0.0.0/8": {"id": 2**63 + 1, "on": True, "share": "1.5"}}, kinds={"share": float})
+    large = fibula.Table.build({"10.0.0.0/8": {"id": 2**63 + 1, "on": True, "share": 1.5}})
     assert np.asarray(large.lookup_many(["10.0.0.1"], add="id")).dtype == np.uint64
     assert np.asarray(large.lookup_many(["10.0.0.1", "::"], add="id")).tolist() == [2**63 + 1, None]
     assert np.asarray(large.lookup_many(["10.0.0.1"], add="on")).tolist() == [True]

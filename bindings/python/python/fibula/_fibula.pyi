@@ -57,9 +57,9 @@ class _Building(TypedDict):
 
 class _Rows(Protocol):
     name: str
-    prefixes: list[Any]
-    ends: list[Any] | None
+    prefixes: list[Any] | None
     columns: list[tuple[str, list[Any]]]
+    key: list[str]
 
 @final
 class Column:

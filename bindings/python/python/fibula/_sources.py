@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import datetime
 import errno
 import glob
 import ipaddress
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from fibula._columns import is_missing, loaded
 from fibula._fibula import ColumnError
 
-KEYS = ("prefix", "network", "cidr")
-"""Names of columns of prefixes."""
-
-ENDS = (("start", "end"), ("first", "last"), ("start_ip", "end_ip"), ("ip_start", "ip_end"), ("ip_from", "ip_to"))
-"""Names of columns of the first and the last address of ranges."""
+TEXTS = (
+    datetime.timedelta,
+    UUID,
+    ipaddress.IPv4Address,
+    ipaddress.IPv6Address,
+    ipaddress.IPv4Network,
+    ipaddress.IPv6Network,
+)
+"""What is the text that Python shows."""
 
 
 @dataclass
 class Rows:
-    """Prefixes, or the first addresses of ranges with their last ones, and for each column a value for each of them."""
+    """Columns with a value for each row. The prefixes of pairs are beside them; the addresses of a frame are in columns,
+    which `key` names or the compiled part finds."""
 
     name: str
-    prefixes: list[Any]
+    prefixes: list[Any] | None
     columns: list[tuple[str, list[Any]]]
-    ends: list[Any] | None = None
+    key: list[str]
 
 
 def listed(sources: object, key: list[str]) -> list[str | Rows]:
@@ -99,7 +107,7 @@ def _from_pairs(pairs: Iterable[Any]) -> Rows:
         prefixes.append(prefix)
         for name, column in columns.items():
             column.append(_value(values.get(name)))
-    return Rows("rows", prefixes, list(columns.items()))
+    return Rows("rows", prefixes, list(columns.items()), [])
 
 
 def _from_frame(frame: Any, key: list[str]) -> Rows | None:
@@ -125,27 +133,43 @@ def _from_frame(frame: Any, key: list[str]) -> Rows | None:
 def _of_columns(columns: dict[str, list[Any]], key: list[str]) -> Rows:
     if len(key) > 2:
         raise ColumnError("a frame has a column of prefixes, key='network', or two of ranges, key=('start', 'end')")
-    names = list(columns)
-    if not names:
+    if not columns:
         raise ColumnError("a frame without columns has no prefixes")
-    chosen = list(key)
-    if not chosen and not any(name in columns for name in KEYS):
-        chosen = next((list(ends) for ends in ENDS if all(end in columns for end in ends)), [])
-    chosen = chosen or [next((name for name in KEYS if name in columns), names[0])]
-    for name in chosen:
-        if name not in columns:
-            raise ColumnError(f"the frame has no column {name!r}; it has: {', '.join(names)}")
+    chosen = [_named(name, list(columns)) for name in key]
     if len(set(chosen)) < len(chosen):
         raise ColumnError(f"key names the column {chosen[0]!r} twice: a range has a first and a last address")
-    keys = [columns.pop(name) for name in chosen]
     values = [(name, [_value(item) for item in column]) for name, column in columns.items()]
-    return Rows("frame", keys[0], values, ends=keys[1] if len(keys) > 1 else None)
+    return Rows("frame", None, values, chosen)
+
+
+def _named(asked: str, names: list[str]) -> str:
+    """The column of this name, or of the name in other letters."""
+    if asked in names:
+        return asked
+    found = next((name for name in names if name.casefold() == asked.casefold()), None)
+    if found is None:
+        raise ColumnError(f"the frame has no column {asked!r}; it has: {', '.join(names)}")
+    return found
 
 
 def _value(item: Any) -> Any:
-    """pandas has floats where integers are missing, and several things for missing."""
+    """A value as the compiled part takes it: None, bool, int, float, str, or bytes.
+
+    pandas has floats where integers are missing, and several things for missing. Dates and what else is text in CSV is
+    text here.
+    """
+    if type(item) in (str, int, bool):
+        return item
     if is_missing(item):
         return None
-    if type(item).__module__ == "numpy" and type(item).__name__ in ("bool", "bool_"):
-        return bool(item)
-    return int(item) if isinstance(item, float) and item.is_integer() else item
+    if type(item).__module__ == "numpy" and hasattr(item, "item"):
+        # Times in nanoseconds would become numbers.
+        item = str(item) if type(item).__name__ == "datetime64" else item.item()
+    if isinstance(item, Decimal):
+        number = float(item)
+        item = number if Decimal(repr(number)) == item else format(item, "f")
+    if isinstance(item, float):
+        return int(item) if item.is_integer() else item
+    if isinstance(item, (datetime.date, datetime.time)):
+        return item.isoformat()
+    return str(item) if isinstance(item, TEXTS) else item

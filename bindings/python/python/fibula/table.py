@@ -118,13 +118,14 @@ class Table(Routes):
 
         - a path or a pattern (`"lists/*.csv"`): lists of networks, CSV, TSV, ranges, MRT, mmdb, snapshots; plain or
           compressed; `"embedded"` is the table of countries in the package, `"gen:v4:2024:900000:1"` a generated one;
-        - a frame of pyarrow, Polars or pandas, or a relation of DuckDB, with the prefixes in the column `key` (without it,
-          the first of `prefix`, `network`, `cidr` that it has), or with ranges in two columns, `key=("start", "end")`:
-          first and last address (without `key`, `start` and `end`, `first` and `last`, `start_ip` and `end_ip`, `ip_start`
-          and `ip_end`, or `ip_from` and `ip_to`); else its first column has prefixes. Ranges become prefixes. An address belongs to the
-          narrowest range that contains it, and of equally narrow ones to the last, as in text;
+        - a frame of pyarrow, Polars or pandas, or a relation of DuckDB, with the prefixes in the column `key`, or with
+          ranges (first and last address) or networks and their lengths in two columns, `key=("start", "end")`. Without
+          `key` the columns are found as those of a text, by their names and contents, and `Table.report["notes"]` says
+          if they could be others. Integers are addresses only if `key` or a name as `ip_from` says so. Ranges become
+          prefixes. An address belongs to the narrowest range that contains it, and of equally narrow ones to the last;
         - pairs of a prefix and its values: `[("10.0.0.0/8", {"site": "hq"}), ...]`, or a mapping of them. Values are
-          str, int from 0 to 2**64 - 1, bool, or None; a column has one of these kinds, and with a str among them all become text.
+          str, int, float, bool, dates or None. A column has one of the kinds `int`, `float` (also for negative integers)
+          and `bool` if all its values have, and otherwise is text, as dates are.
 
         `layers` puts tables beside each other in place of merging them: `layers={"geo": "countries.csv", "asn":
         [...]}` gives the columns `geo_country`, `asn_asn`, and one lookup answers for all.

@@ -169,7 +169,7 @@ pub(crate) fn parse_range(start: &[u8], end: &[u8], decimal: bool) -> Result<Key
 }
 
 /// The range from `start` to `end`, both included.
-pub(crate) fn range(start: IpAddr, end: IpAddr) -> Result<Key, KeyError> {
+fn range(start: IpAddr, end: IpAddr) -> Result<Key, KeyError> {
     match (start, end) {
         (IpAddr::V4(start), IpAddr::V4(end)) => in_order(Key::RangeV4(start.into(), end.into())),
         (IpAddr::V6(start), IpAddr::V6(end)) => in_order(Key::RangeV6(start.into(), end.into())),

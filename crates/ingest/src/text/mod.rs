@@ -25,6 +25,7 @@
 
 mod cells;
 mod decoder;
+mod feed;
 mod fields;
 mod guess;
 mod header;
@@ -33,7 +34,7 @@ mod layout;
 mod names;
 mod options;
 mod overlap;
-mod ranges;
+
 mod roles;
 mod rows;
 mod sniff;
@@ -49,8 +50,8 @@ pub(crate) use names::{
 pub(crate) use overlap::Earlier;
 
 pub use decoder::TextDecoder;
+pub use feed::RowFeed;
 pub use options::{HeaderLine, KeyColumns, TextOptions};
-pub use ranges::RangeFeed;
 pub use roles::{AddressColumns, Roles, Sample, SampleRow, roles};
 
 #[cfg(test)]
