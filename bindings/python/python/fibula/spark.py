@@ -92,19 +92,21 @@ def annotate(
     for field in fields:
         if field.name in df.columns:
             raise ColumnError(f"the DataFrame already has a column {field.name!r}: rename or drop it")
-    schema = types.StructType(list(df.schema.fields) + [_field(field) for field in fields])
-    where = (path.name if ship else str(path), ship)
-    names = df.columns
+    names = [*df.columns, *(field.name for field in fields)]
+    # Spark looks columns up by name on both ways, takes a dot in one as a path, and fails if one comes twice.
+    plain = [f"c{at}" for at in range(len(names))]
+    kinds = [field.dataType for field in (*df.schema.fields, *map(_field, fields))]
+    schema = types.StructType([types.StructField(*field) for field in zip(plain, kinds)])
+    where, given = (path.name if ship else str(path), ship), df.columns
 
     # Spark sends this function as code; what it imports it finds on the worker.
     def run(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         from fibula.spark import _annotated
 
-        return _annotated((batch.rename_columns(names) for batch in batches), where, columns, options)
+        for batch in _annotated((batch.rename_columns(given) for batch in batches), where, columns, options):
+            yield batch.rename_columns(plain)
 
-    # Spark looks its columns up by name there, and takes a dot in one as a path and a name that comes twice as an error.
-    plain = df.toDF(*(f"c{at}" for at in range(len(names))))
-    return plain.mapInArrow(run, schema)
+    return df.toDF(*plain[: len(given)]).mapInArrow(run, schema).toDF(*names)
 
 
 def _example(df: DataFrame, columns: list[str]) -> pyarrow.RecordBatch:
