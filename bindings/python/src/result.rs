@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray,
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema};
 use pyo3::exceptions::{PyIndexError, PyKeyError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyTuple};
 use pyo3_arrow::ffi::{
     ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule,
 };
@@ -115,6 +115,21 @@ impl PyColumns {
         };
         let index = self.index.as_ref().map(|index| index.clone_ref(key.py()));
         Ok(PyColumn { field: fields[place].clone(), chunks: columns[place].clone(), index })
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyIterator>> {
+        let columns = (0..slf.get().added.fields.len()).map(|at| slf.get_item(at));
+        PyList::new(slf.py(), columns.collect::<PyResult<Vec<_>>>()?)?.try_iter()
+    }
+
+    /// The rows for NumPy, with two dimensions: numbers if all columns have the same type there, otherwise objects.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("fibula._frames")?.call_method1("rows_to_numpy", (slf, dtype, copy))
     }
 
     /// The columns as a dictionary of lists.

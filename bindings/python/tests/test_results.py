@@ -73,6 +73,10 @@ def test_a_column_is_assigned_by_place(small: fibula.Table) -> None:
     both = flows()
     both[["vlan", "site"]] = small.lookup_many(both["src"], add=["vlan", "site"]).to_pandas()
     assert missing_as_none(both["vlan"]) == VLANS and missing_as_none(both["site"]) == SITES
+    both[["v", "s"]] = small.lookup_many(both["src"], add=["vlan", "site"])
+    assert missing_as_none(both["v"]) == VLANS and missing_as_none(both["s"]) == SITES
+    with pytest.raises(ValueError):
+        both["one"] = small.lookup_many(both["src"], add=["vlan", "site"])
     assert missing_as_none(pd.Series(vlan)) == VLANS
     made = pd.DataFrame({"vlan": vlan, "site": site})
     assert missing_as_none(made["vlan"]) == VLANS and missing_as_none(made["site"]) == SITES
@@ -95,6 +99,10 @@ def test_arrays_of_numpy(small: fibula.Table) -> None:
     assert covering.shape == (2,) and covering[0] == ["10.20.0.0/16", "10.0.0.0/8"]
     with pytest.raises(ValueError, match="copy=False"):
         np.array(column, copy=False)
+    columns = small.lookup_many(ADDRESSES[:2], add=["vlan", "site", "covering"])
+    assert np.asarray(columns).tolist() == [[20, "zurich", ["10.20.0.0/16", "10.0.0.0/8"]], [None, None, []]]
+    assert [column.name for column in columns] == ["vlan", "site", "covering"]
+    assert np.asarray(small.lookup_many(["10.20.0.1"], add=["vlan"])).dtype == np.uint32
     # Fractions would round large numbers.
     large = fibula.Table.build({"10.0.0.0/8": {"id": 2**63 + 1, "on": True, "share": 1.5}})
     assert np.asarray(large.lookup_many(["10.0.0.1"], add="id")).dtype == np.uint64

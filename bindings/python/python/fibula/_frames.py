@@ -215,13 +215,30 @@ def to_numpy(column: Column, numbers: tuple[bytearray, str] | None, dtype: Any, 
     """An array of NumPy: of numbers as the compiled part gave them, or of objects."""
     import numpy
 
-    if copy is False:
-        raise ValueError("a column of fibula becomes an array of NumPy by a copy: copy=False cannot be kept")
+    _refuse_views(copy)
     if numbers is None:
         array = numpy.fromiter(column.to_pylist(), dtype=object, count=len(column))
     else:
         array = numpy.frombuffer(numbers[0], dtype=numbers[1])
     return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def rows_to_numpy(columns: Columns, dtype: Any, copy: bool | None) -> Any:
+    """An array of NumPy with two dimensions: rows, and columns."""
+    import numpy
+
+    _refuse_views(copy)
+    arrays = [numpy.asarray(column) for column in columns]
+    if len({array.dtype for array in arrays}) > 1:
+        # As numbers, integers with nulls would be fractions, also as objects.
+        arrays = [numpy.fromiter(column.to_pylist(), dtype=object, count=len(columns)) for column in columns]
+    array = numpy.column_stack(arrays) if arrays else numpy.empty((len(columns), 0))
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def _refuse_views(copy: bool | None) -> None:
+    if copy is False:
+        raise ValueError("a column of fibula becomes an array of NumPy by a copy: copy=False cannot be kept")
 
 
 def to_pandas(columns: Columns) -> Any:
