@@ -146,6 +146,12 @@ pub struct AnnotateOptions {
     pub text: TextForm,
     /// For columnar files: the type of added prefixes.
     pub prefix: PrefixForm,
+    /// For Arrow: the maximum number of bytes of a batch, unpacked, with the dictionaries that it may use. If `None`:
+    /// 256 MiB, or 64 times the stored bytes if that is more. A larger batch is an error, before memory is allocated.
+    pub batch_bytes: Option<u64>,
+    /// For Arrow: batches with more rows are written as several batches, so that memory for the added columns is
+    /// bounded.
+    pub batch_rows: Option<usize>,
     /// For Parquet, Arrow files, and rows with
     /// [`Annotator::annotate_on_threads`](crate::Annotator::annotate_on_threads): number of threads that read, look up
     /// and render. The output does not depend on it.
@@ -172,6 +178,8 @@ impl Default for AnnotateOptions {
             flows: false,
             text: TextForm::Dictionary,
             prefix: PrefixForm::Text,
+            batch_bytes: None,
+            batch_rows: None,
             threads: processors(),
         }
     }

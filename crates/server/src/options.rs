@@ -77,6 +77,9 @@ pub struct Limits {
     pub body_bytes: u64,
     /// Maximum number of rows in a body; more get 413.
     pub body_rows: u64,
+    /// Maximum number of bytes of an Arrow batch in a body, unpacked, with the dictionaries that it may use; larger ones
+    /// get 400.
+    pub batch_bytes: u64,
     /// Maximum time for a bulk lookup, including its body.
     pub bulk_time: Duration,
     /// Maximum number of simultaneous bulk lookups; further ones get 429.
@@ -89,8 +92,8 @@ pub struct Limits {
 
 impl Default for Limits {
     /// 1,024 connections; heads of 16 KiB; 30 s without a request, 30 s without a byte; answers of 16 MiB a connection,
-    /// 256 MiB in all; bodies of 1 GiB and 100 million rows within ten minutes; 4 bulk lookups, 4 slow requests, 256
-    /// readers of changes.
+    /// 256 MiB in all; bodies of 1 GiB and 100 million rows, in Arrow batches of 64 MiB, within ten minutes; 4 bulk
+    /// lookups, 4 slow requests, 256 readers of changes.
     fn default() -> Self {
         let seconds = Duration::from_secs;
         Self {
@@ -102,6 +105,7 @@ impl Default for Limits {
             answer_bytes: 256 << 20,
             body_bytes: 1 << 30,
             body_rows: 100_000_000,
+            batch_bytes: 64 << 20,
             bulk_time: seconds(600),
             bulk: 4,
             slow: 4,

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
-use arrow_array::{RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_ipc::CompressionType;
 use arrow_ipc::reader::StreamReader;
-use arrow_ipc::writer::StreamWriter;
+use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 use fibula_core::AnyPrefix;
 use fibula_server::client::Answer;
@@ -138,6 +139,27 @@ fn arrow_streams_are_answered_batch_by_batch() {
         };
         assert!(status == 400 && sentence.contains(part), "{sentence}");
     }
+}
+
+/// A few kilobytes that are unpacked to 80 MiB are refused before they are unpacked.
+#[test]
+fn arrow_batches_are_bounded_unpacked() {
+    let mut lab = Lab::new(|_| {});
+    lab.fill(1, 300);
+    let zeros: ArrayRef = Arc::new(Int64Array::from_value(0, 5 << 20));
+    let batch = RecordBatch::try_from_iter([("ip", Arc::clone(&zeros)), ("n", zeros)]).unwrap();
+    let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD));
+    let options = options.unwrap();
+    let mut writer =
+        StreamWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
+    writer.write(&batch).unwrap();
+    let body = writer.into_inner().unwrap();
+    assert!(body.len() < 64 << 10, "{}", body.len());
+    let kind = "application/vnd.apache.arrow.stream";
+    let answer = lab.client().post("/v1/lookup?table=bgp&column=ip", kind, body).unwrap();
+    let (status, sentence) = refusal(&answer);
+    assert!(status == 400 && sentence.contains("record batch 1 takes 8388"), "{sentence}");
+    assert!(sentence.contains("more than 67108864; write smaller batches"), "{sentence}");
 }
 
 #[test]

@@ -49,12 +49,12 @@ impl<'r> Batches<'r> {
                 Source::Parquet { file, metadata }
             }
             ColumnInput::ArrowFile(file) => {
-                let batches = FileBatches::new(BufReader::new(file))?;
+                let batches = FileBatches::new(BufReader::new(file), None)?;
                 let schema = Arc::clone(&batches.context.schema);
                 Source::Arrow { schema, batches: Box::new(batches), is_stream: false }
             }
             ColumnInput::ArrowStream(stream) => {
-                let batches = StreamBatches::new(BufReader::new(stream))?;
+                let batches = StreamBatches::new(BufReader::new(stream), None)?;
                 let schema = Arc::clone(&batches.context.schema);
                 Source::Arrow { schema, batches: Box::new(batches), is_stream: true }
             }

@@ -8,10 +8,11 @@ use std::sync::{Arc, Once};
 use crate::common::World;
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StringViewArray,
+    ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray,
 };
 use arrow_ipc::CompressionType;
-use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
 use fibula_annotate::{
     AnnotateError, AnnotateOptions, Column, ColumnAnnotator, Summary, panic_is_caught,
 };
@@ -138,6 +139,96 @@ fn announced_lengths_are_not_believed() {
     footer.extend(b"ARROW1");
     refused(of_file(&annotator, &footer), "a footer of 2147483647 bytes");
     refused(of_file(&annotator, b"ARROW1"), "6 bytes are no Arrow file");
+}
+
+/// Columns of zeros are a few kilobytes that are unpacked to 320 MiB.
+#[test]
+fn batches_are_not_unpacked_beyond_their_bound() {
+    let mut options = AnnotateOptions::default();
+    options.columns = vec![Column::Name("n0".into())];
+    let annotator = ColumnAnnotator::new(World::new(), &options).unwrap();
+    let batches = [9, 8 << 20].map(|rows| {
+        let zeros: ArrayRef = Arc::new(Int64Array::from_value(0, rows));
+        let columns = (0..5).map(|at| (format!("n{at}"), Arc::clone(&zeros)));
+        RecordBatch::try_from_iter(columns).unwrap()
+    });
+    let schema = batches[0].schema();
+    let options =
+        |compression| IpcWriteOptions::default().try_with_compression(Some(compression)).unwrap();
+    let zstd = options(CompressionType::ZSTD);
+    let mut writer = StreamWriter::try_new_with_options(Vec::new(), &schema, zstd).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    let stream = writer.into_inner().unwrap();
+    assert!(stream.len() < 32 << 10, "{}", stream.len());
+    let lz4 = options(CompressionType::LZ4_FRAME);
+    let mut writer = FileWriter::try_new_with_options(Vec::new(), &schema, lz4).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.finish().unwrap();
+    let file = writer.into_inner().unwrap();
+    for found in [of_stream(&annotator, &stream), of_file(&annotator, &file)] {
+        let error = found.unwrap_err().to_string();
+        assert!(error.contains("record batch 2 takes 335544320 bytes"), "{error}");
+        assert!(error.contains("more than 268435456; write smaller batches"), "{error}");
+    }
+}
+
+/// A frame of LZ4 is unpacked to its end by the library, also if it declares less.
+#[test]
+fn declared_lengths_of_lz4_are_checked() {
+    let annotator = annotator();
+    let mut bytes = stream(Some(CompressionType::LZ4_FRAME));
+    assert!(of_stream(&annotator, &bytes).is_ok());
+    let magic = 0x184d_2204_u32.to_le_bytes();
+    let at = bytes.windows(4).position(|four| four == magic).expect("a frame of LZ4");
+    bytes[at - 8] ^= 1;
+    let error = of_stream(&annotator, &bytes).unwrap_err().to_string();
+    assert!(error.contains("declares"), "{error}");
+}
+
+/// Dictionaries count together, and so do their deltas.
+#[test]
+fn dictionaries_count_until_they_are_replaced() {
+    let mut options = AnnotateOptions::default();
+    options.columns = vec![Column::Name("src".into())];
+    options.batch_bytes = Some(1 << 20);
+    let annotator = ColumnAnnotator::new(World::new(), &options).unwrap();
+    let batch = |values: usize| {
+        let texts = (0..values).map(|at| format!("{at}{}", "x".repeat(300_000)));
+        let dst: DictionaryArray<Int32Type> = DictionaryArray::new(
+            Int32Array::from(vec![0]),
+            Arc::new(StringArray::from_iter_values(texts)),
+        );
+        let src = StringArray::from(vec!["10.0.0.1"]);
+        RecordBatch::try_from_iter([("src", Arc::new(src) as ArrayRef), ("dst", Arc::new(dst))])
+            .unwrap()
+    };
+    let written = |handling: DictionaryHandling, counts: &[usize]| {
+        let options = IpcWriteOptions::default().with_dictionary_handling(handling);
+        let schema = batch(1).schema();
+        let mut writer = StreamWriter::try_new_with_options(Vec::new(), &schema, options).unwrap();
+        counts.iter().for_each(|&count| writer.write(&batch(count)).unwrap());
+        writer.into_inner().unwrap()
+    };
+    let (resend, delta) = (DictionaryHandling::Resend, DictionaryHandling::Delta);
+    assert_eq!(of_stream(&annotator, &written(resend, &[1, 2, 1, 2])).unwrap().rows, 4);
+    assert_eq!(of_stream(&annotator, &written(delta, &[1, 2, 3])).unwrap().rows, 3);
+    let error = of_stream(&annotator, &written(delta, &[1, 2, 3, 4])).unwrap_err().to_string();
+    assert!(error.contains("dictionary batch 4 takes 12000"), "{error}");
+}
+
+/// A batch of many rows is written as several.
+#[test]
+fn long_batches_are_written_in_parts() {
+    let mut options = AnnotateOptions::default();
+    options.columns = vec![Column::Name("src".into())];
+    options.batch_rows = Some(4);
+    let annotator = ColumnAnnotator::new(World::new(), &options).unwrap();
+    let mut written = Vec::new();
+    let summary =
+        annotator.annotate_ipc_stream(&stream(None)[..], &mut written, &mut |_| {}).unwrap();
+    let read = StreamReader::try_new(&written[..], None).unwrap();
+    let rows: Vec<_> = read.map(|batch| batch.unwrap().num_rows()).collect();
+    assert_eq!((summary.rows, rows), (9, vec![4, 4, 1]));
 }
 
 fn parquet(path: &Path, first: usize, groups: usize) -> Vec<u8> {

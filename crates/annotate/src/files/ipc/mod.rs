@@ -1,7 +1,9 @@
 //! Annotation of Arrow IPC, files and streams, batch by batch. The output is a file or a stream like the input.
 
 mod check;
+mod lz4;
 mod read;
+mod room;
 
 use std::io::{BufReader, Read, Seek, Write};
 use std::sync::Arc;
@@ -115,7 +117,7 @@ pub(crate) fn file_batches<W: ColumnWork>(
     progress: &mut dyn FnMut(Progress),
     give: &mut Give<'_>,
 ) -> Counted<W> {
-    let read = FileBatches::new(BufReader::new(input))?;
+    let read = FileBatches::new(BufReader::new(input), work.options().batch_bytes)?;
     let schema = Arc::clone(&read.context.schema);
     batches(work, work.options().threads, (schema, read), progress, give)
 }
@@ -127,7 +129,7 @@ pub(crate) fn stream_batches<W: ColumnWork>(
     progress: &mut dyn FnMut(Progress),
     give: &mut Give<'_>,
 ) -> Counted<W> {
-    let read = StreamBatches::new(BufReader::new(input))?;
+    let read = StreamBatches::new(BufReader::new(input), work.options().batch_bytes)?;
     let schema = Arc::clone(&read.context.schema);
     batches(work, 1, (schema, read), progress, give)
 }
@@ -146,6 +148,7 @@ fn batches<W: ColumnWork>(
     fields.extend(work.added(&schema, &columns)?.into_iter().map(Arc::new));
     let written = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
     let only = work.options().only;
+    let most = work.options().batch_rows.map_or(usize::MAX, |rows| rows.max(1));
     let add = |found: &mut W::Batches, (batch, first_row): (RecordBatch, u64)| {
         let mut matched = only.map(|_| vec![false; batch.num_rows()]);
         let added = found.batch(work, &batch, &columns, first_row, matched.as_deref_mut())?;
@@ -169,7 +172,10 @@ fn batches<W: ColumnWork>(
         while let Some(batch) = next {
             let first_row = rows;
             rows += batch.num_rows() as u64;
-            ordered.push((batch, first_row))?;
+            for at in (0..batch.num_rows().max(1)).step_by(most) {
+                let part = batch.slice(at, most.min(batch.num_rows() - at));
+                ordered.push((part, first_row + at as u64))?;
+            }
             next = read.next().transpose()?;
         }
         Ok(())

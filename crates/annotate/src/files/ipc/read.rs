@@ -12,11 +12,14 @@ use arrow_buffer::Buffer;
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::{read_dictionary, read_footer_length, read_record_batch};
 use arrow_ipc::{
-    Block, Message, MessageHeader, Schema as StoredSchema, root_as_footer, root_as_message,
+    Block, Message, MessageHeader, Schema as StoredSchema, root_as_footer_with_opts,
+    root_as_message_with_opts,
 };
 use arrow_schema::{ArrowError, Schema, SchemaRef};
+use flatbuffers::{InvalidFlatbuffer, VerifierOptions};
 
 use super::check;
+use super::room::Room;
 use crate::AnnotateError;
 use crate::files::guard::{broken, damaged, guarded};
 
@@ -33,17 +36,21 @@ const TRAILER: u64 = 10;
 pub(in crate::files) struct Context {
     pub(in crate::files) schema: SchemaRef,
     dictionaries: HashMap<i64, ArrayRef>,
+    room: Room,
+    /// Number of messages with batches, and with dictionaries, so far.
+    messages: [u64; 2],
 }
 
 impl Context {
-    fn new(stored: StoredSchema<'_>) -> Result<Self, AnnotateError> {
+    fn new(stored: StoredSchema<'_>, limit: Option<u64>) -> Result<Self, AnnotateError> {
         if !stored.endianness().equals_to_target_endianness() {
             return Err(AnnotateError::File {
                 what: "the file has the other byte order than this machine".to_owned(),
             });
         }
         let schema = guarded(|| Ok::<Schema, AnnotateError>(fb_to_schema(stored)))?;
-        Ok(Self { schema: Arc::new(schema), dictionaries: HashMap::new() })
+        let (schema, dictionaries) = (Arc::new(schema), HashMap::new());
+        Ok(Self { schema, dictionaries, room: Room::new(limit), messages: [0; 2] })
     }
 
     /// Reads a message: returns a batch, or keeps a dictionary.
@@ -54,7 +61,9 @@ impl Context {
     ) -> Result<Option<RecordBatch>, AnnotateError> {
         let version = message.version();
         if let Some(batch) = message.header_as_record_batch() {
-            check::batch(batch, &body)?;
+            self.messages[0] += 1;
+            let size = check::batch(batch, &body)?;
+            self.room.check(format_args!("record batch {}", self.messages[0]), size)?;
             let (body, schema) = (Buffer::from_vec(body), Arc::clone(&self.schema));
             let read =
                 || read_record_batch(&body, batch, schema, &self.dictionaries, None, &version);
@@ -62,9 +71,12 @@ impl Context {
         }
         if let Some(dictionary) = message.header_as_dictionary_batch() {
             let batch = dictionary.data().ok_or_else(|| broken("a dictionary without values"))?;
-            check::batch(batch, &body)?;
+            self.messages[1] += 1;
+            let size = check::batch(batch, &body)?;
+            self.room.check(format_args!("dictionary batch {}", self.messages[1]), size)?;
             let (body, known) = (Buffer::from_vec(body), &mut self.dictionaries);
             guarded(|| read_dictionary(&body, dictionary, &self.schema, known, &version))?;
+            self.room.keep(dictionary.id(), size, dictionary.isDelta());
             return Ok(None);
         }
         match message.header_type() {
@@ -83,7 +95,8 @@ pub(in crate::files) struct FileBatches<R> {
 }
 
 impl<R: Read + Seek> FileBatches<R> {
-    pub(in crate::files) fn new(mut reader: R) -> Result<Self, AnnotateError> {
+    /// `limit` is the maximum number of bytes of a batch, unpacked, with the dictionaries.
+    pub(in crate::files) fn new(mut reader: R, limit: Option<u64>) -> Result<Self, AnnotateError> {
         let len = reader.seek(SeekFrom::End(0)).map_err(AnnotateError::Read)?;
         if len < TRAILER {
             return Err(broken(format_args!("{len} bytes are no Arrow file")));
@@ -96,9 +109,9 @@ impl<R: Read + Seek> FileBatches<R> {
             return Err(broken(format_args!("a footer of {footer_len} bytes in {len}")));
         };
         let footer = read_at(&mut reader, footer_at, footer_len)?;
-        let footer = root_as_footer(&footer).map_err(|error| damaged(format_args!("{error}")))?;
+        let footer = verified(root_as_footer_with_opts(&verifier(footer.len()), &footer))?;
         let schema = footer.schema().ok_or_else(|| broken("its footer has no schema"))?;
-        let context = Context::new(schema)?;
+        let context = Context::new(schema, limit)?;
         let blocks: Vec<Block> = footer.recordBatches().into_iter().flatten().copied().collect();
         let dictionaries: Vec<Block> =
             footer.dictionaries().into_iter().flatten().copied().collect();
@@ -115,14 +128,15 @@ impl<R: Read + Seek> FileBatches<R> {
         let (at, metadata_len) = (block.offset() as u64, block.metaDataLength() as u64);
         let metadata = read_at(&mut self.reader, at, metadata_len)?;
         let body_len = block.bodyLength() as u64;
+        self.context.room.check_stored("a batch", body_len)?;
         let body = read_at(&mut self.reader, at + metadata_len, body_len)?;
         // Skip the continuation mark, if there is one, and the length.
         let skip = match metadata.first_chunk() {
             Some(mark) if u32::from_le_bytes(*mark) == CONTINUATION => 8,
             _ => 4,
         };
-        let message = root_as_message(metadata.get(skip..).unwrap_or_default());
-        let message = message.map_err(|error| damaged(format_args!("{error}")))?;
+        let metadata = metadata.get(skip..).unwrap_or_default();
+        let message = verified(root_as_message_with_opts(&verifier(metadata.len()), metadata))?;
         self.context.message(message, body)
     }
 }
@@ -168,6 +182,17 @@ fn check_blocks<'b>(
     Ok(())
 }
 
+/// The options for verifying metadata of this length. Its parts may overlap (tables share lists of offsets), but names
+/// and tables that many fields share would be copied for each of them.
+fn verifier(len: usize) -> VerifierOptions {
+    let max_apparent_size = len.saturating_mul(4).saturating_add(1 << 10);
+    VerifierOptions { max_apparent_size, ..VerifierOptions::default() }
+}
+
+fn verified<T>(root: Result<T, InvalidFlatbuffer>) -> Result<T, AnnotateError> {
+    root.map_err(|error| damaged(format_args!("{error}")))
+}
+
 fn read_at(reader: &mut (impl Read + Seek), at: u64, len: u64) -> Result<Vec<u8>, AnnotateError> {
     reader.seek(SeekFrom::Start(at)).map_err(AnnotateError::Read)?;
     read(reader, len)
@@ -191,24 +216,23 @@ pub(in crate::files) struct StreamBatches<R> {
 }
 
 impl<R: Read> StreamBatches<R> {
-    pub(in crate::files) fn new(mut reader: R) -> Result<Self, AnnotateError> {
+    /// `limit` is the maximum number of bytes of a batch, unpacked, with the dictionaries.
+    pub(in crate::files) fn new(mut reader: R, limit: Option<u64>) -> Result<Self, AnnotateError> {
         let Some(metadata) = metadata(&mut reader)? else {
             return Err(broken("it is empty"));
         };
-        let message = root_as_message(&metadata);
-        let message = message.map_err(|error| damaged(format_args!("{error}")))?;
+        let message = verified(root_as_message_with_opts(&verifier(metadata.len()), &metadata))?;
         let schema = message.header_as_schema().ok_or_else(|| broken("it has no schema"))?;
-        let context = Context::new(schema)?;
-        body(&mut reader, message)?;
+        let context = Context::new(schema, limit)?;
+        body(&mut reader, message, &context.room)?;
         Ok(Self { reader, context, ended: false })
     }
 
     /// Reads the next message. Returns its batch if it has one; the outer `None` is the end of the stream.
     fn message(&mut self) -> Result<Option<Option<RecordBatch>>, AnnotateError> {
         let Some(metadata) = metadata(&mut self.reader)? else { return Ok(None) };
-        let message = root_as_message(&metadata);
-        let message = message.map_err(|error| damaged(format_args!("{error}")))?;
-        let body = body(&mut self.reader, message)?;
+        let message = verified(root_as_message_with_opts(&verifier(metadata.len()), &metadata))?;
+        let body = body(&mut self.reader, message, &self.context.room)?;
         self.context.message(message, body).map(Some)
     }
 }
@@ -261,9 +285,16 @@ fn word(reader: &mut impl Read) -> Result<Option<u32>, AnnotateError> {
     Ok(Some(u32::from_le_bytes(bytes)))
 }
 
-fn body(reader: &mut impl Read, message: Message<'_>) -> Result<Vec<u8>, AnnotateError> {
+fn body(
+    reader: &mut impl Read,
+    message: Message<'_>,
+    room: &Room,
+) -> Result<Vec<u8>, AnnotateError> {
     match u64::try_from(message.bodyLength()) {
-        Ok(len) => read(reader, len),
+        Ok(len) => {
+            room.check_stored("a batch", len)?;
+            read(reader, len)
+        }
         Err(_) => Err(broken(format_args!("a body of {} bytes", message.bodyLength()))),
     }
 }

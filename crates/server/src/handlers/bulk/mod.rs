@@ -48,6 +48,9 @@ const FORMATS: [LogFormat; 5] =
 /// Maximum number of waiting pieces between a client and its thread, in each direction.
 const WAITING: usize = 4;
 
+/// Maximum number of rows of a batch in an answer in Arrow.
+const BATCH_ROWS: usize = 1 << 18;
+
 /// The status and headers of an answer.
 struct Head {
     table: String,
@@ -145,6 +148,8 @@ impl Work {
         options.add = names("add").map(str::to_owned).collect();
         options.strict = params.text("strict") == Some("true");
         options.top = 0;
+        options.batch_bytes = Some(site.options.limits.batch_bytes);
+        options.batch_rows = Some(BATCH_ROWS);
         if params.text("text") == Some("plain") {
             options.text = TextForm::Plain;
         }
