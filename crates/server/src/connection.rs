@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::Request;
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -23,14 +24,14 @@ use crate::http::sending::ConnectionAnswers;
 use crate::site::Site;
 
 /// The first bytes of clear-text HTTP/2. No method of HTTP/1.1 begins with them.
-const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
+const HTTP2: [u8; 16] = *b"PRI * HTTP/2.0\r\n";
 /// Maximum number of simultaneous streams of a connection.
 const STREAMS: u32 = 128;
 /// Maximum number of bytes of a stream that wait in the HTTP/2 library.
 const SEND_BUFFER: usize = 64 << 10;
 
 /// Serves a connection to its end.
-pub(crate) async fn serve(site: Arc<Site>, stream: TcpStream, tls: Option<TlsAcceptor>) {
+pub(crate) async fn serve(site: Arc<Site>, mut stream: TcpStream, tls: Option<TlsAcceptor>) {
     let is_loopback = stream.local_addr().is_ok_and(|address| address.ip().is_loopback());
     // Answers are written whole; waiting for more bytes would only delay them.
     let _ = stream.set_nodelay(true);
@@ -38,8 +39,9 @@ pub(crate) async fn serve(site: Arc<Site>, stream: TcpStream, tls: Option<TlsAcc
     let connection = Conversation { site, is_loopback };
     match tls {
         None => {
-            let Ok(Ok(is_http2)) = timeout(idle, begins_http2(&stream)).await else { return };
-            connection.run(Patient::new(stream, stall), is_http2).await;
+            let begin = timeout(idle, read_begin(&mut stream)).await;
+            let Ok(Ok((begin, is_http2))) = begin else { return };
+            connection.run(Patient::new(stream, stall).after(begin), is_http2).await;
         }
         Some(tls) => match timeout(idle, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
@@ -52,20 +54,17 @@ pub(crate) async fn serve(site: Arc<Site>, stream: TcpStream, tls: Option<TlsAcc
     }
 }
 
-/// Whether the client begins with HTTP/2 without negotiation.
-async fn begins_http2(stream: &TcpStream) -> io::Result<bool> {
-    let mut begin = [0; HTTP2.len()];
-    loop {
-        let count = stream.peek(&mut begin).await?;
-        if count == 0 || !HTTP2.starts_with(&begin[..count]) {
-            return Ok(false);
+/// Reads as much as shows whether the client begins with HTTP/2 without negotiation. The bytes are taken from the socket,
+/// so that the next read waits for more, or finds that the client has left.
+async fn read_begin(stream: &mut TcpStream) -> io::Result<(Bytes, bool)> {
+    let (mut begin, mut count) = ([0; HTTP2.len()], 0);
+    while count < begin.len() && HTTP2.starts_with(&begin[..count]) {
+        match stream.read(&mut begin[count..]).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            more => count += more,
         }
-        if count == HTTP2.len() {
-            return Ok(true);
-        }
-        // The rest is on its way: a peek that finds the same bytes again returns at once.
-        sleep(Duration::from_millis(5)).await;
     }
+    Ok((Bytes::copy_from_slice(&begin[..count]), begin == HTTP2))
 }
 
 struct Conversation {

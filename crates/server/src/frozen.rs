@@ -22,6 +22,8 @@ pub(crate) struct Frozen {
 
 /// A table younger than this is used again.
 const YOUNG: Duration = Duration::from_secs(1);
+/// Maximum number of copies that are kept for further requests, so that requests for many tables fill no memory.
+const KEPT: usize = 8;
 /// Making tables takes at most this fraction of a thread's time.
 const SHARE: u32 = 5;
 
@@ -52,7 +54,8 @@ impl Frozen {
 /// The tables that were used recently.
 #[derive(Default)]
 pub(crate) struct FrozenTables {
-    /// One slot for each table. The first thread that finds it old makes a new copy; other threads wait for it.
+    /// One slot for each table, the last used one last. The first thread that finds it old makes a new copy; other
+    /// threads wait for it.
     slots: Mutex<Vec<(Vrf, Slot)>>,
 }
 
@@ -68,14 +71,16 @@ impl FrozenTables {
     pub(crate) fn get(&self, live: &Live, vrf: Vrf) -> Result<Arc<Frozen>, String> {
         let slot = {
             let mut slots = lock(&self.slots);
-            match slots.iter().find(|(known, _)| *known == vrf) {
-                Some((_, slot)) => Arc::clone(slot),
-                None => {
-                    let slot = Slot::default();
-                    slots.push((vrf, Arc::clone(&slot)));
-                    slot
-                }
+            let slot = match slots.iter().position(|(known, _)| *known == vrf) {
+                Some(at) => slots.remove(at).1,
+                None => Slot::default(),
+            };
+            slots.push((vrf, Arc::clone(&slot)));
+            // Requests that use the dropped copy have it still.
+            if slots.len() > KEPT {
+                slots.remove(0);
             }
+            slot
         };
         let mut slot = lock(&slot);
         if let Some(frozen) = &*slot

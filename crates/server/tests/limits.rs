@@ -39,6 +39,38 @@ fn half_a_head_gets_408_and_silence_an_end() {
     assert!(sent.count() < drip.len() || read_all(&mut stream).starts_with("HTTP/1.1 408"));
 }
 
+/// Clients that leave give their places back at once, whatever they had sent.
+#[test]
+fn clients_that_leave_hold_no_place() {
+    let mut lab = Lab::new(|options| options.limits.connections = 8);
+    lab.fill(1, 100);
+    let bulk = "POST /v1/lookup?table=bgp HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n\
+                content-length: 1000\r\n\r\n10.0.0.1\n";
+    for sent in [
+        "",
+        "P",
+        "PRI * HTTP/2.0\r",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "G",
+        "GET /v1/peers HTT",
+        "GET /v1/changes HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        bulk,
+    ] {
+        for _ in 0..16 {
+            let mut stream = connect(&lab);
+            if stream.write_all(sent.as_bytes()).is_err() {
+                break; // refused: those before are not gone yet
+            }
+            thread::sleep(2 * MS);
+        }
+        let begin = Instant::now();
+        while raw(lab.address(), b"GET /healthz HTTP/1.0\r\n\r\n").contains("503") {
+            assert!(begin.elapsed() < Duration::from_secs(10), "{sent:?} holds its place");
+            thread::sleep(5 * MS);
+        }
+    }
+}
+
 #[test]
 fn connections_beyond_the_limit_get_503() {
     let lab = Lab::new(|options| options.limits.connections = 2);

@@ -5,6 +5,7 @@ mod bulk;
 mod changes;
 mod common;
 mod document;
+mod endless;
 mod health;
 mod limits;
 mod page;

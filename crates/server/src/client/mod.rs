@@ -222,17 +222,20 @@ impl Client {
             if response.status() != StatusCode::OK {
                 return Err(refused(&peer.whole(response).await?));
             }
-            let mut text = Vec::new();
+            let (mut text, mut searched) = (Vec::new(), 0);
             while let Some(part) = peer.part(&mut response).await? {
                 peer.add(&part, &mut text)?;
-                while let Some(end) = text.windows(2).position(|two| two == b"\n\n") {
-                    let block: Vec<u8> = text.drain(..end + 2).collect();
+                while let Some(end) = text[searched..].windows(2).position(|two| two == b"\n\n") {
+                    let block: Vec<u8> = text.drain(..searched + end + 2).collect();
+                    searched = 0;
                     if let Some(event) = event(&String::from_utf8_lossy(&block))?
                         && !take(event)
                     {
                         return Ok(());
                     }
                 }
+                // The end of an event may come in two parts.
+                searched = text.len().saturating_sub(1);
             }
             drop(connection);
             Ok(())

@@ -1,4 +1,4 @@
-//! Timeouts for readers that are too slow.
+//! Streams of clients: timeouts for readers that are too slow, and bytes that were read before.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -6,12 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// A stream that gives up when the other end takes no byte for too long.
 pub(crate) struct Patient<S> {
     pub(crate) stream: S,
+    /// Bytes that come before those of the stream.
+    begin: Bytes,
     stall: Duration,
     /// The time since which it waits for the other end.
     waiting: Option<Pin<Box<Sleep>>>,
@@ -19,7 +22,12 @@ pub(crate) struct Patient<S> {
 
 impl<S> Patient<S> {
     pub(crate) fn new(stream: S, stall: Duration) -> Self {
-        Self { stream, stall, waiting: None }
+        Self { stream, begin: Bytes::new(), stall, waiting: None }
+    }
+
+    /// With bytes that were read from the stream already.
+    pub(crate) fn after(self, begin: Bytes) -> Self {
+        Self { begin, ..self }
     }
 
     /// Returns the result of a write, or an error if it has been waiting for too long.
@@ -47,6 +55,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.begin.is_empty() {
+            let count = self.begin.len().min(buf.remaining());
+            buf.put_slice(&self.begin.split_to(count));
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
