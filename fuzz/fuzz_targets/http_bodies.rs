@@ -1,5 +1,5 @@
-//! Bodies of bulk lookups, sent to a server: the first byte chooses the media type and the parameters. Whatever the body
-//! is, the server answers or refuses it, and works.
+//! Bodies of bulk lookups, sent to a server: the first byte chooses the media type and the parameters. The server
+//! answers or refuses every body, and continues to work.
 #![no_main]
 
 use std::sync::{Arc, LazyLock, Mutex};

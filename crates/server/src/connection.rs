@@ -54,8 +54,8 @@ pub(crate) async fn serve(site: Arc<Site>, mut stream: TcpStream, tls: Option<Tl
     }
 }
 
-/// Reads as much as shows whether the client begins with HTTP/2 without negotiation. The bytes are taken from the socket,
-/// so that the next read waits for more, or finds that the client has left.
+/// Reads as much as shows whether the client begins with HTTP/2 without negotiation. The bytes are taken from the
+/// socket, so that the next read waits for more, or finds that the client has left.
 async fn read_begin(stream: &mut TcpStream) -> io::Result<(Bytes, bool)> {
     let (mut begin, mut count) = ([0; HTTP2.len()], 0);
     while count < begin.len() && HTTP2.starts_with(&begin[..count]) {

@@ -77,8 +77,8 @@ pub struct Limits {
     pub body_bytes: u64,
     /// Maximum number of rows in a body; more get 413.
     pub body_rows: u64,
-    /// Maximum number of bytes of an Arrow batch in a body, unpacked, with the dictionaries that it may use; larger ones
-    /// get 400.
+    /// Maximum number of bytes of an Arrow batch in a body, unpacked, with the dictionaries that it may use; larger
+    /// ones get 400.
     pub batch_bytes: u64,
     /// Maximum time for a bulk lookup, including its body.
     pub bulk_time: Duration,
