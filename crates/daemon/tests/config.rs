@@ -50,6 +50,13 @@ const SERVE: &[Case] = &[
         "bgp.neighbour.max-routes is 0",
         "",
     ),
+    (
+        "[[bgp]]\nlisten = '[::1]:179'\nlocal-as = 1\nrouter-id = '1.1.1.1'\n\
+         neighbour = [{ address = '::1', remote-as = 0 }]",
+        None,
+        "bgp.neighbour.remote-as is 0",
+        "",
+    ),
 ];
 
 #[test]

@@ -81,6 +81,19 @@ class Answers(Case):
         self.ask("AS64999")
         self.page.says("No table has a best route that begins at AS64999")
 
+    def test_an_as_with_more_prefixes_than_an_answer_has(self):
+        peer = {"kind": "bgp", "next_hop": "10.0.0.1", "as_path": "64500 64777", "origin_as": 64777, "origin": "igp"}
+        prefixes = [f"198.{18 + at // 256}.{at % 256}.0/24" for at in range(1500)]
+        for prefix in prefixes:
+            self.world.announce("bgp", prefix, 0, peer)
+        self.open("/?q=AS64777")
+        self.page.says("1,500 prefixes, the first 1,000 of them")
+        self.assertEqual(len(self.page.texts(".prefixes a")), 1000)
+        self.page.click("button", "Show more")
+        self.page.until("document.querySelectorAll('.prefixes a').length === 1500")
+        self.assertEqual(self.page.texts(".prefixes a"), prefixes)
+        self.assertFalse(self.page.run("[...document.querySelectorAll('button')].some(b => b.innerText === 'Show more')"))
+
     def test_a_peer_by_part_of_its_name(self):
         self.open()
         self.ask("10.0.0.2)")

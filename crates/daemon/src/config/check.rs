@@ -139,9 +139,10 @@ impl ServeConfig {
         if let Some(checkpoint) = &self.checkpoint {
             keys.push(("checkpoint.every", checkpoint.every.0.is_zero()));
         }
-        let mut neighbours = self.bgp.iter().flat_map(|bgp| &bgp.neighbour);
-        let has_zero = neighbours.any(|neighbour| neighbour.max_routes == Some(0));
-        keys.push(("bgp.neighbour.max-routes", has_zero));
+        for neighbour in self.bgp.iter().flat_map(|bgp| &bgp.neighbour) {
+            keys.push(("bgp.neighbour.max-routes", neighbour.max_routes == Some(0)));
+            keys.push(("bgp.neighbour.remote-as", neighbour.remote_as == Some(0)));
+        }
         keys.push(("kernel.buffer", self.kernel.iter().any(|kernel| kernel.buffer == Some(0))));
         match keys.into_iter().find(|(_, is_zero)| *is_zero) {
             Some((key, _)) => Err(Problem::Zero { key }),
