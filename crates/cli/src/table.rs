@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use fibula::sources::Watch;
 pub use fibula::sources::{DEFAULT_HOPS, Loaded};
+use fibula::sources::{Watch, nested_tags};
 use fibula_core::grouped;
 use fibula_fib::{DatedFib, Fib, FibError, FibOptions};
 use fibula_ingest::{Damage, ReadProgress, ReadReport};
@@ -84,6 +84,9 @@ impl Watch for Aloud<'_> {
     fn merged(&mut self, table: &Table) {
         report_replaced(table, self.read);
         report_unused_kinds(table, self.read);
+        if let Some(text) = nested_tags(table) {
+            note(text);
+        }
     }
 }
 
@@ -200,6 +203,9 @@ pub fn report_read(name: &str, report: &ReadReport, damage: &[Damage]) {
     }
     for (what, count) in &report.noted {
         note(format_args!("{name}: {what}: {}", grouped(*count)));
+    }
+    for remark in &report.remarks {
+        note(format_args!("{name}: {remark}"));
     }
     for (what, count) in &report.ignored {
         note(format_args!("{name}: passed over {} {what}", grouped(*count)));

@@ -86,10 +86,11 @@ const RIVAL_V6: Rival = Rival {
     large: 6 << 20,
     routes: usize::MAX,
 };
-/// How many times as fast a rival has to be, because it displaces other programs' data from the cache.
-const WORTH: f64 = 1.2;
-/// The same where the first candidate is large, because then it leaves little cache to other programs, too.
-const WORTH_LARGE: f64 = 1.05;
+/// How many times as fast a rival has to be if it takes more than twice the memory: measurements of less come and go,
+/// and it displaces other programs' data from the cache.
+const WORTH: f64 = 1.3;
+/// The same if it takes less.
+const WORTH_SMALL: f64 = 1.05;
 
 /// The choice of [`Registry::auto`].
 pub struct Auto<A: Addr> {
@@ -128,7 +129,8 @@ impl Registry {
     /// for prefetching DIR-24-8, and both are timed on addresses in the table's prefixes, which takes some 100 ms. The
     /// same happens for smaller tables that exceed the second-level cache, if the last level has room for twice the
     /// 32 MiB of DIR-24-8. If the choice for an IPv6 table is `matchline` and takes 6 MiB or more, it is timed against
-    /// `wideleaf`, which is faster for ranges.
+    /// `wideleaf`, which is faster for ranges. The rival is chosen if it is 1.3 times as fast, or 1.05 times if it
+    /// takes no more than twice the memory.
     ///
     /// # Panics
     /// If the last candidate refuses the table, which happens from 2^31 routes on.
@@ -258,12 +260,13 @@ impl Rival {
             };
             let times = faster(&*engine, &*chosen.engine, &sample(routes));
             let measured = format!("{times:.2} times as fast here as {}", chosen.entry.name);
-            if times < if is_large { WORTH_LARGE } else { WORTH } {
+            let [bytes, known] = [&engine, &chosen.engine].map(|engine| engine.memory().total());
+            if times < if bytes > 2 * known { WORTH } else { WORTH_SMALL } {
                 chosen.reason += &format!("; not {name}, {measured}");
                 return chosen;
             }
-            let sizes = [&engine, &chosen.engine].map(|engine| engine.memory().total() >> 20);
-            let reason = format!("{name}: {measured}, {} MiB instead of {}", sizes[0], sizes[1]);
+            let reason =
+                format!("{name}: {measured}, {} MiB instead of {}", bytes >> 20, known >> 20);
             return Auto { engine, entry: entry.clone(), reason };
         }
         chosen

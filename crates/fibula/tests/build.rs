@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fibula::rib::snapshot::SnapshotErrorKind;
 use fibula::rib::{AnySnapshot, DatedBuilder, EnginePart, Loading, Table};
-use fibula::sources::{Settings, SourceError, TableSources};
+use fibula::sources::{Settings, SourceError, TableSources, nested_tags};
 use fibula::{Fib, FibOptions, Hop, Routes, build};
 
 fn testdata(name: &str) -> String {
@@ -163,4 +163,23 @@ fn an_unknown_engine_is_an_error() {
         TableSources { options, ..TableSources::of(["gen:v4:2024:10:1"]) }.fib().unwrap_err();
     assert!(matches!(error, SourceError::Fib(_)), "{error}");
     assert!(error.to_string().contains("no-engine"));
+}
+
+#[test]
+fn tags_of_prefixes_inside_of_others_are_noted() {
+    let routes =
+        |texts: &[&str]| texts.iter().map(|text| (text.parse().unwrap(), Hop::new(0))).collect();
+    let mut table = Table::from_routes(
+        routes(&["10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/24", "11.0.0.0/8", "11.255.255.255/32"]),
+        Routes::default(),
+    );
+    assert_eq!(nested_tags(&table), None, "no lists of values");
+    table.provenance.tags = Some("list".to_owned());
+    let note = nested_tags(&table).unwrap();
+    assert!(
+        note.starts_with("3 prefixes lie inside of others: a lookup has the list of"),
+        "{note}"
+    );
+    table.v4 = routes(&["10.0.0.0/8", "11.0.0.0/8"]);
+    assert_eq!(nested_tags(&table), None);
 }

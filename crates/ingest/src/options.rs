@@ -211,6 +211,8 @@ pub struct ReadReport {
     /// Parts interpreted in another way than written, or contradictory, by kind, with their number; see
     /// [`Sink::noted`](crate::Sink::noted).
     pub noted: Vec<(&'static str, u64)>,
+    /// Sentences about columns whose kind one record decided.
+    pub remarks: Vec<String>,
 }
 
 /// The error of [`read`](crate::read).

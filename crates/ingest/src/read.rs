@@ -374,6 +374,9 @@ impl Sink for Named<'_> {
         self.sink.vrf(index, name);
     }
     fn remark(&mut self, key: &'static str, value: &str) {
+        if key == "column" {
+            self.report.remarks.push(value.to_owned());
+        }
         self.sink.remark(key, value);
     }
     fn record(&mut self, record: u64, takes: bool) {

@@ -74,6 +74,7 @@ fn contents_of_a_report() {
         );
         assert_eq!((lines.info.name.as_str(), lines.info.format), ("some/table.csv.gz", "text"));
         let wanted = ReadReport {
+            remarks: vec![],
             records: 5,
             updates: 2,
             damaged: 1,

@@ -2,9 +2,9 @@
 
 use fibula_fib::{Fib, FibOptions};
 use fibula_ingest::{Damage, ReadProgress, ReadReport};
-use fibula_rib::{AnySnapshot, TableDate};
+use fibula_rib::{AnySnapshot, Table, TableDate};
 
-use crate::sources::merge::table_of;
+use crate::sources::merge::{nested_tags, table_of};
 use crate::sources::{Settings, Source, SourceError, Watch, load};
 
 /// Reads the table with this name, and compiles it: a file of networks (text, CSV, MRT, BMP, mmdb, ..., plain or
@@ -152,10 +152,15 @@ impl Watch for BuildReport {
         });
         let noted = report.noted.iter().map(|(what, count)| format!("{name}: {what}: {count}"));
         self.notes.extend(noted);
+        self.notes.extend(report.remarks.iter().map(|remark| format!("{name}: {remark}")));
     }
 
     fn taken(&mut self, name: &str, table: &TableDate, of: usize) {
         self.notes.push(format!("{name}: of {of} tables, that of {}", table.at));
+    }
+
+    fn merged(&mut self, table: &Table) {
+        self.notes.extend(nested_tags(table));
     }
 
     fn stands_in(&mut self, name: &str, column: &str, value: &str) {

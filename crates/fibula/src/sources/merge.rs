@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use fibula_core::{Family, Hop, Update, Value, Vrf};
+use fibula_core::{Addr, Family, Hop, Prefix, Routes, Update, Value, Vrf, grouped};
 use fibula_ingest::{
     Damage, Format, PeerInfo, PeerState, ReadOptions, ReadProgress, ReadReport, Sink, SourceInfo,
     SourceSpec, text::TextOptions,
@@ -186,6 +186,37 @@ impl Merge {
             _ => Ok(()),
         }
     }
+}
+
+/// The note about a table with lists of values ([`BuilderOptions::tags`]) some of whose prefixes lie inside of others:
+/// a lookup gives the list of the longest prefix alone.
+pub fn nested_tags(table: &Table) -> Option<String> {
+    let column = table.provenance.tags.as_ref()?;
+    let nested = inside(&table.v4) + inside(&table.v6);
+    (nested > 0).then(|| {
+        format!(
+            "{} prefixes lie inside of others: a lookup has the {column} of the longest one alone; lookup --all, annotate \
+             --covering and Table.covering show all",
+            grouped(nested as u64)
+        )
+    })
+}
+
+/// How many prefixes lie inside of another one.
+fn inside<A: Addr>(routes: &Routes<A>) -> usize {
+    let mut end: Option<A> = None;
+    let is_inside = |prefix: Prefix<A>| {
+        let is_inside = end.is_some_and(|end| prefix.first() <= end);
+        end = Some(end.map_or(prefix.last(), |end| end.max(prefix.last())));
+        is_inside
+    };
+    routes
+        .as_slice()
+        .iter()
+        .map(|route| route.prefix)
+        .map(is_inside)
+        .filter(|&inside| inside)
+        .count()
 }
 
 /// A generated table, with the hops of [`DEFAULT_HOPS`].

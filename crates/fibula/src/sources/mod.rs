@@ -29,7 +29,7 @@ pub use embedded::{NAME as EMBEDDED, embedded};
 pub use error::SourceError;
 pub use load::{Loaded, load};
 pub use merge::{
-    DEFAULT_HOPS, Merge, SHOWN, Settings, Silent, Watch, generated, open_snapshot, row,
-    snapshot_table,
+    DEFAULT_HOPS, Merge, SHOWN, Settings, Silent, Watch, generated, nested_tags, open_snapshot,
+    row, snapshot_table,
 };
 pub use source::{Source, parse_peer};

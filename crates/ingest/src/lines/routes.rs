@@ -1,4 +1,4 @@
-//! A kernel's routes in the output of its tools: `ip route`, `ip -6 route`, `route -n`, `netstat -rn`.
+//! A kernel's routes in the output of its tools: `ip route`, `ip -6 route`, `route -n`, `netstat -rn`, also of BSD.
 //!
 //! ```text
 //! default via 192.0.2.1 dev eth0 proto dhcp metric 100      ip route
@@ -9,6 +9,9 @@
 //!
 //! Destination     Gateway         Genmask         Flags Metric Ref    Use Iface
 //! 10.0.0.0        192.0.2.1       255.0.0.0       UG    0      0        0 eth0
+//!
+//! Destination        Gateway            Flags     Netif Expire          netstat -rn of BSD
+//! 192.168.1          link#1             U           em0                 192.168.1.0/24
 //! ```
 //! If a prefix has several routes, the one with the lowest metric is used, as in the kernel.
 
@@ -42,11 +45,13 @@ const COLUMNS: [(&str, ColumnKind); 4] = [
 ];
 const V4: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-const ROUTE_HEADERS: [&str; 2] = ["Destination Gateway Genmask", "Destination Next Hop Flag"];
+const ROUTE_HEADERS: [&str; 3] =
+    ["Destination Gateway Genmask", "Destination Next Hop Flag", "Destination Gateway Flags"];
 
 pub(super) fn is_line(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
-    if line.starts_with("Kernel IP") && line.contains("routing table") || is_header(&words) {
+    let is_kernel = line.starts_with("Kernel IP") && line.contains("routing table");
+    if is_kernel || is_title(line) || is_header(&words) {
         return true;
     }
     let words = match *words {
@@ -57,6 +62,11 @@ pub(super) fn is_line(line: &str) -> bool {
     };
     matches!(*words, [to, "via" | "dev" | "proto" | "scope" | "metric" | "nhid", ..]
         if destination(to, None).is_some())
+}
+
+/// Lines of BSD's `netstat -rn` above the headers of its families.
+fn is_title(line: &str) -> bool {
+    matches!(line.trim(), "Routing tables" | "Internet:" | "Internet6:")
 }
 
 fn is_header(words: &[&str]) -> bool {
@@ -88,14 +98,39 @@ pub(super) struct Routes {
     open: Option<Route>,
 }
 
-/// The columns of the header of `route -n`.
+/// The columns of a header, by their positions among the words of a row.
 #[derive(Clone, Copy)]
-enum Columns {
-    /// Where the metric stands; `netstat` has none.
-    V4 {
-        metric: Option<usize>,
-    },
+struct Columns {
+    family: Headed,
+    /// `netstat` has none.
+    metric: Option<usize>,
+    interface: Option<usize>,
+}
+
+/// Whose header it is.
+#[derive(Clone, Copy, PartialEq)]
+enum Headed {
+    V4,
     V6,
+    Bsd,
+}
+
+impl Columns {
+    fn of(words: &[&str]) -> Self {
+        let family = match words.get(1..3) {
+            Some(["Gateway", "Genmask"]) => Headed::V4,
+            Some(["Gateway", "Flags"]) => Headed::Bsd,
+            _ => Headed::V6,
+        };
+        // `Next Hop` is one column.
+        let spare = usize::from(family == Headed::V6);
+        let at = |names: &[&str]| Some(words.iter().position(|word| names.contains(word))? - spare);
+        Self {
+            family,
+            metric: at(&["Metric", "Met"]),
+            interface: at(&["Iface", "If", "Netif", "Interface"]),
+        }
+    }
 }
 
 /// A route as it is announced.
@@ -159,13 +194,11 @@ impl Form for Routes {
 
     fn line(&mut self, line: &str, sink: &mut dyn Sink) -> Result<(), Cow<'static, str>> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if line.starts_with("Kernel IP") {
+        if line.starts_with("Kernel IP") || is_title(line) {
             return Ok(());
         }
         if is_header(&words) {
-            let metric = words.iter().position(|word| *word == "Metric");
-            let is_v4 = words.get(1) == Some(&"Gateway");
-            self.columns = Some(if is_v4 { Columns::V4 { metric } } else { Columns::V6 });
+            self.columns = Some(Columns::of(&words));
             return Ok(());
         }
         let is_next_hop = words[0] == "nexthop" && self.columns.is_none();
@@ -225,26 +258,65 @@ impl Routes {
 fn by_columns(words: &[&str], columns: Columns) -> Option<Route> {
     let some = |text: &str| match text {
         "0.0.0.0" | "*" | "::" | "[::]" | "-" => None,
+        text if text.starts_with("link#") => None,
         text => Some(text.to_owned()),
     };
-    let (to, gateway, flags, metric) = match columns {
-        Columns::V4 { metric } => {
+    let (to, gateway, flags) = match columns.family {
+        Headed::V4 => {
             let [to, gateway, mask, flags, ..] = *words else { return None };
             let len = u32::from(mask.parse::<Ipv4Addr>().ok()?);
             let len = (len.leading_ones() == len.count_ones()).then(|| len.count_ones() as u8)?;
             let addr = if to == "default" { 0 } else { to.parse::<Ipv4Addr>().ok()?.into() };
-            let metric = metric.map_or(Some(0), |at| words.get(at)?.parse().ok())?;
-            (Prefix::<u32>::new(addr, len).ok()?.into(), gateway, flags, metric)
+            (Prefix::<u32>::new(addr, len).ok()?.into(), gateway, flags)
         }
-        Columns::V6 => {
-            let [to, gateway, flags, metric, ..] = *words else { return None };
-            let to = if to == "[::]/0" { "::/0" } else { to };
-            (destination(to, None)?, gateway, flags, metric.parse().ok()?)
+        Headed::V6 => {
+            let [to, gateway, flags, ..] = *words else { return None };
+            let unspecified = to.strip_prefix("[::]").map(|len| format!("::{len}"));
+            (destination(unspecified.as_deref().unwrap_or(to), Some(V6))?, gateway, flags)
+        }
+        Headed::Bsd => {
+            let [to, gateway, flags, ..] = *words else { return None };
+            (of_bsd(to, gateway)?, gateway, flags)
         }
     };
-    let kind = if flags.contains('!') { "unreachable" } else { "unicast" };
-    let interface = words.last().and_then(|text| some(text));
+    let metric = match columns.metric.map(|at| words.get(at)) {
+        None => 0,
+        // The kernel's own reject routes: the last of all.
+        Some(Some(&"-1")) => u32::MAX.into(),
+        Some(text) => text?.parse().ok()?,
+    };
+    let is_bsd = columns.family == Headed::Bsd;
+    let kind = match flags {
+        _ if flags.contains('!') || (is_bsd && flags.contains('R')) => "unreachable",
+        _ if is_bsd && flags.contains('B') => "blackhole",
+        _ => "unicast",
+    };
+    let interface = columns.interface.and_then(|at| words.get(at)).and_then(|text| some(text));
     Some(Route { to, gateway: some(gateway), interface, metric, kind: kind.to_owned() })
+}
+
+/// A destination of BSD: zeros at the end of an IPv4 network may be left out (`10/8`, `192.168.1`). Without a length,
+/// the octets that are there give it; scopes are those of link-local networks (`fe80::%em0/64`).
+fn of_bsd(text: &str, gateway: &str) -> Option<AnyPrefix> {
+    if text == "default" {
+        let is_v6 = gateway.contains(':') && !gateway.starts_with("link");
+        return destination(text, is_v6.then_some(V6));
+    }
+    if text.contains(':') {
+        let (address, len) = text.split_once('/').map_or((text, None), |(ip, len)| (ip, Some(len)));
+        let address = address.split('%').next()?.parse::<Ipv6Addr>().ok()?;
+        let len = len.map_or(Some(128), |len| len.parse().ok())?;
+        return AnyPrefix::new(address.into(), len).ok();
+    }
+    let (octets, len) = text.split_once('/').map_or((text, None), |(ip, len)| (ip, Some(len)));
+    let mut address = [0u8; 4];
+    let mut count = 0;
+    for octet in octets.split('.') {
+        *address.get_mut(count)? = octet.parse().ok()?;
+        count += 1;
+    }
+    let len = len.map_or(Some(count as u8 * 8), |len| len.parse().ok())?;
+    AnyPrefix::new(Ipv4Addr::from(address).into(), len).ok()
 }
 
 impl Route {
@@ -353,5 +425,64 @@ mod tests {
             sink.lines,
             ["2001:db8::/32 = null, eth0, 256, unicast", "::/0 = fe80::1, eth0, 1024, unicast"]
         );
+    }
+
+    #[test]
+    fn columns_by_the_header() {
+        let sink = decode(
+            Format::Routes,
+            "Kernel IP routing table\n\
+             Destination     Gateway         Genmask         Flags Metric Ref    Use Iface    MSS   Window irtt\n\
+             10.0.0.0        192.0.2.1       255.0.0.0       UG    100    0        0 eth0     0     0      0\n",
+        );
+        assert_eq!(sink.lines, ["10.0.0.0/8 = 192.0.2.1, eth0, 100, unicast"]);
+        let sink = decode(
+            Format::Routes,
+            "Kernel IPv6 routing table\n\
+             Destination                    Next Hop                   Flag Met Ref Use If\n\
+             [::]/96                        [::]                       !n   -1  1     0 lo\n\
+             ::/0                           fe80::1                    UG   1024 1    0 eth0\n",
+        );
+        assert_eq!(
+            sink.lines,
+            ["::/96 = null, lo, 4294967295, unreachable", "::/0 = fe80::1, eth0, 1024, unicast"]
+        );
+        assert_eq!(sink.damage.len(), 0);
+    }
+
+    #[test]
+    fn bsd() {
+        let sink = decode(
+            Format::Routes,
+            "Routing tables\n\nInternet:\n\
+             Destination        Gateway            Flags     Netif Expire\n\
+             default            192.168.1.1        UGS         em0\n\
+             10/8               192.168.1.9        UGS         em0\n\
+             127.0.0.1          link#2             UH          lo0\n\
+             169.254            link#1             UCS         em0      !\n\
+             192.168.1          link#1             U           em0\n\
+             198.51.100.0/24    127.0.0.1          UGSB        lo0\n\n\
+             Internet6:\n\
+             Destination                       Gateway                       Flags     Netif Expire\n\
+             default                           fe80::1%em0                   UGS         em0\n\
+             ::/96                             ::1                           UGRS        lo0\n\
+             fe80::%em0/64                     link#1                        U           em0\n\
+             192.168.1.2.3      link#1             U           em0\n",
+        );
+        assert_eq!(
+            sink.lines,
+            [
+                "0.0.0.0/0 = 192.168.1.1, em0, 0, unicast",
+                "10.0.0.0/8 = 192.168.1.9, em0, 0, unicast",
+                "127.0.0.1/32 = null, lo0, 0, unicast",
+                "169.254.0.0/16 = null, em0, 0, unicast",
+                "192.168.1.0/24 = null, em0, 0, unicast",
+                "198.51.100.0/24 = 127.0.0.1, lo0, 0, blackhole",
+                "::/0 = fe80::1%em0, em0, 0, unicast",
+                "::/96 = ::1, lo0, 0, unreachable",
+                "fe80::/64 = null, em0, 0, unicast",
+            ]
+        );
+        assert_eq!(sink.damage.len(), 1);
     }
 }

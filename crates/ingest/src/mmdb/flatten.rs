@@ -8,6 +8,7 @@ use std::fmt;
 use fibula_core::Value;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
+use crate::text::excerpt;
 use crate::{ColumnDecl, ColumnKind, ScalarType};
 
 /// A record as the database holds it.
@@ -26,6 +27,17 @@ pub(super) enum Scalar<'d> {
     Str(Cow<'d, str>),
     /// A value that becomes text in a column, and its type.
     Typed(String, ScalarType),
+}
+
+impl Scalar<'_> {
+    #[cold]
+    fn describe(&self) -> String {
+        match self {
+            Self::Int(value) => value.to_string(),
+            Self::Str(text) => excerpt(text.as_bytes()),
+            Self::Typed(text, _) => text.clone(),
+        }
+    }
 }
 
 thread_local! {
@@ -120,6 +132,8 @@ fn text<'d>(value: impl Into<Cow<'d, str>>) -> Node<'d> {
 pub(super) struct Columns {
     by_path: HashMap<String, u32>,
     all: Vec<(String, Held)>,
+    /// Columns that became text because of a record of another type, each with a description of it.
+    mixed: Vec<(String, String)>,
     /// Values that may yet be looked at. Records may share parts, and a hostile file can share them
     /// until few bytes unfold to no end.
     budget: usize,
@@ -132,8 +146,9 @@ enum Held {
     Nothing,
     Ints,
     Typed(ScalarType),
-    /// Text, or of several types.
     Texts,
+    /// Of several types, as text.
+    Mixed,
 }
 
 impl Held {
@@ -143,6 +158,12 @@ impl Held {
             Scalar::Str(_) => Self::Texts,
             Scalar::Typed(_, of) => Self::Typed(*of),
         };
+        let fraction = |held| {
+            matches!(
+                held,
+                Self::Ints | Self::Typed(ScalarType::Int | ScalarType::Float | ScalarType::Double)
+            )
+        };
         let signed = |held| matches!(held, Self::Ints | Self::Typed(ScalarType::Int));
         let wide = |held| matches!(held, Self::Ints | Self::Typed(ScalarType::Wide));
         match self {
@@ -151,7 +172,9 @@ impl Held {
             // Only numbers beyond u64 are distinguished from the others.
             _ if signed(self) && signed(held) => Self::Typed(ScalarType::Int),
             _ if wide(self) && wide(held) => Self::Typed(ScalarType::Wide),
-            _ => Self::Texts,
+            // Integers with fractions are fractions.
+            _ if fraction(self) && fraction(held) => Self::Typed(ScalarType::Double),
+            _ => Self::Mixed,
         }
     }
 }
@@ -169,7 +192,7 @@ impl Columns {
     /// For a file of this many bytes.
     pub(super) fn new(len: usize) -> Self {
         let budget = len.saturating_mul(Self::PER_BYTE).saturating_add(Self::BASE);
-        Self { by_path: HashMap::new(), all: Vec::new(), budget, is_over: false }
+        Self { by_path: HashMap::new(), all: Vec::new(), mixed: Vec::new(), budget, is_over: false }
     }
 
     /// Decodes a record and flattens it; `None` if the file unfolds to more than is credible.
@@ -203,8 +226,11 @@ impl Columns {
             Node::Other => {}
             Node::Scalar(scalar) => {
                 if let Some(column) = self.column(path) {
-                    let held = &mut self.all[column as usize].1;
-                    *held = held.with(scalar);
+                    let (name, held) = &mut self.all[column as usize];
+                    let before = std::mem::replace(held, held.with(scalar));
+                    if before != Held::Mixed && *held == Held::Mixed {
+                        self.mixed.push((name.clone(), scalar.describe()));
+                    }
                     row.scalars.push((column, scalar.clone()));
                 }
             }
@@ -259,6 +285,11 @@ impl Columns {
             _ => None,
         };
         self.all.iter().filter_map(typed).collect()
+    }
+
+    /// Takes the descriptions of columns that became text since the last call.
+    pub(super) fn take_mixed(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.mixed)
     }
 
     /// The columns, and their faults.

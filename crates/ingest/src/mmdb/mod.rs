@@ -2,10 +2,13 @@
 //!
 //! Each record becomes a row. Columns are named by their path: `country.iso_code`, `autonomous_system_number`,
 //! `subdivisions.0.names.en`. Maps called `names` hold translations; only `en` is read. A column is of integers if
-//! all its values in the database are. Booleans and fractions become text, and [`SourceInfo::types`] has their types.
+//! all its values in the database are, and of fractions if some are integers and some fractions. Booleans and fractions
+//! become text, and [`SourceInfo::types`] has their types. Of a column with several types, the first record that makes
+//! it text is named ([`Sink::remark`]).
 //!
 //! IPv4 networks of an IPv6 tree become IPv4 routes, once, however many aliases (`::ffff:0:0/96`, `2002::/16`) lead
-//! to them.
+//! to them. The record of a network that contains `::/96` is also that of all IPv4 addresses, as MaxMind's readers
+//! answer.
 //!
 //! The decoder waits for all of the input, because the metadata are at the end. It reads the data twice: first for
 //! the columns, then for the networks.
@@ -17,7 +20,7 @@ mod tree;
 
 use std::collections::HashMap;
 
-use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
+use fibula_core::{AnyPrefix, Attributes, Change, Prefix, Update, Value};
 use maxminddb::{MaxMindDbError, Reader};
 
 use crate::{Damage, Decoder, Sink, SourceInfo, StopReason, Tail};
@@ -70,7 +73,7 @@ impl MmdbDecoder {
         len: usize,
         sink: &mut dyn Sink,
     ) -> Result<(), StopReason> {
-        let (columns, rows) = collect(reader, len);
+        let (columns, rows, mixed) = collect(reader, len);
         let types = columns.types();
         let (decls, trouble) = columns.declare();
         sink.begin(&SourceInfo {
@@ -80,6 +83,7 @@ impl MmdbDecoder {
             types,
             ..SourceInfo::default()
         });
+        mixed.iter().for_each(|remark| sink.remark("column", remark));
         if let Some(what) = trouble {
             report(0, 0, what.to_owned(), sink)?;
         }
@@ -94,6 +98,9 @@ impl MmdbDecoder {
                         let mut values = vec![Value::Null; decls.len()];
                         row.fill(&decls, &mut buffers, &mut values);
                         announce(network, &values, sink);
+                        if holds_ipv4(network) {
+                            announce(AnyPrefix::V4(Prefix::ALL), &values, sink);
+                        }
                     }
                     Some(Err(what)) => {
                         report(self.records, data + record as u64, what.clone(), sink)?;
@@ -107,9 +114,10 @@ impl MmdbDecoder {
 }
 
 /// The first pass: the distinct records and the columns that they need together.
-fn collect<'d>(reader: &'d Database<'_>, len: usize) -> (Columns, Rows<'d>) {
+/// Also, a sentence for each column that is text because of a record.
+fn collect<'d>(reader: &'d Database<'_>, len: usize) -> (Columns, Rows<'d>, Vec<String>) {
     let mut columns = Columns::new(len);
-    let mut rows = Rows::new();
+    let (mut rows, mut mixed) = (Rows::new(), Vec::new());
     for found in lookups(reader) {
         let Ok(found) = found else { continue };
         let Some(record) = found.offset() else { continue };
@@ -122,9 +130,15 @@ fn collect<'d>(reader: &'d Database<'_>, len: usize) -> (Columns, Rows<'d>) {
             Some(Err(error)) => Err(error.to_string()),
             None => break,
         };
+        let network = || {
+            found.network().map_or_else(|error| error.to_string(), |network| network.to_string())
+        };
+        mixed.extend(columns.take_mixed().into_iter().map(|(name, value)| {
+            format!("column {name} is text, because values have several types; the first other one is {value} of {}", network())
+        }));
         rows.insert(record, row);
     }
-    (columns, rows)
+    (columns, rows, mixed)
 }
 
 type Lookup<'a, 'd> = maxminddb::LookupResult<'a, &'d [u8]>;
@@ -174,6 +188,11 @@ fn networks(reader: &Database<'_>) -> impl Iterator<Item = Result<(AnyPrefix, us
         });
         Some(prefix.map(|prefix| (prefix, record)))
     })
+}
+
+/// Whether the record of an IPv6 network is that of all IPv4 addresses, which readers look up below `::/96`.
+fn holds_ipv4(network: AnyPrefix) -> bool {
+    matches!(network, AnyPrefix::V6(prefix) if prefix.first() == 0 && prefix.len() <= 96)
 }
 
 /// Where the data section begins.

@@ -214,6 +214,34 @@ fn scalars_of_all_kinds() {
     assert_eq!(columns(&sink)["value"], ColumnKind::Int);
 }
 
+/// One record of another type makes a whole column text.
+#[test]
+fn the_record_that_makes_a_column_text_is_named() {
+    let of = |value: V| V::Map(vec![("n", value)]);
+    let networks: Vec<_> = (0..3).map(|i| (i << 24, 8, i as usize)).collect();
+    let sink =
+        decode(&database(32, &networks, &[of(V::U32(1)), of(V::U32(2)), of(V::Str("three"))]));
+    assert_eq!(sink.remarks.len(), 1, "{:?}", sink.remarks);
+    assert!(sink.remarks[0].contains("column n is text"), "{:?}", sink.remarks);
+    assert!(sink.remarks[0].ends_with("\"three\" of 2.0.0.0/8"), "{:?}", sink.remarks);
+    // Integers with fractions are fractions.
+    let sink = decode(&database(32, &networks, &[of(V::U32(1)), of(V::F64(2.5)), of(V::U32(3))]));
+    assert_eq!(sink.info.expect("began").types, [("n".to_owned(), ScalarType::Double)]);
+    assert_eq!((sink.lines.len(), &*sink.lines[0], sink.remarks.len()), (3, "0.0.0.0/8 = 1", 0));
+}
+
+#[test]
+fn ipv4_below_a_wider_record() {
+    let records = [V::U32(1), V::U32(2)];
+    for len in [1, 64, 96] {
+        let sink =
+            decode(&database(128, &[(0, len, 0), (0x2001_0db8 << 96 | 1 << 127, 32, 1)], &records));
+        assert!(sink.lines.contains(&"0.0.0.0/0 = 1".to_owned()), "{len}: {:?}", sink.lines);
+    }
+    let sink = decode(&database(128, &[(1 << 64, 64, 0), (0x2001_0db8 << 96, 32, 1)], &records));
+    assert_eq!(sink.lines, ["0:0:0:1::/64 = 1", "2001:db8::/32 = 2"]);
+}
+
 #[test]
 fn damage() {
     let sink = decode(b"\0\0\x01 no database at all");

@@ -165,7 +165,18 @@ pub(crate) fn text(field: &[u8], quote: Option<u8>) -> String {
 pub(crate) fn write_field(value: &[u8], dialect: Dialect, out: &mut Vec<u8>) {
     let Dialect { delimiter, quote } = dialect;
     let breaks = |b: u8| b == delimiter || b == b'\n' || b == b'\r';
+    let space = |byte: u8| if breaks(byte) { b' ' } else { byte };
     match quote {
+        // As in exports: tabs and line ends become spaces, and only a quote at the beginning needs quotes.
+        Some(quote) if delimiter == b'\t' => {
+            let quotes = (value.first() == Some(&quote)).then_some(quote);
+            out.extend(quotes);
+            for &byte in value {
+                out.push(space(byte));
+                out.extend(quotes.filter(|quote| *quote == byte));
+            }
+            out.extend(quotes);
+        }
         Some(quote) if value.iter().any(|&b| breaks(b) || b == quote) => {
             out.push(quote);
             for &byte in value {
@@ -177,7 +188,7 @@ pub(crate) fn write_field(value: &[u8], dialect: Dialect, out: &mut Vec<u8>) {
             out.push(quote);
         }
         Some(_) => out.extend_from_slice(value),
-        None => out.extend(value.iter().map(|&b| if breaks(b) { b' ' } else { b })),
+        None => out.extend(value.iter().map(|&b| space(b))),
     }
 }
 
@@ -187,6 +198,18 @@ mod tests {
     use proptest::prelude::*;
 
     const CSV: Dialect = Dialect { delimiter: b',', quote: Some(b'"') };
+
+    #[test]
+    fn values_in_fields_separated_by_tabs_are_those_of_exports() {
+        let tabs = Dialect { delimiter: b'\t', quote: Some(b'"') };
+        for (value, written) in
+            [("a\tb\r\nc", "a b  c"), ("3\" pipe", "3\" pipe"), ("\"a\"\tb", "\"\"\"a\"\" b\"")]
+        {
+            let mut out = Vec::new();
+            write_field(value.as_bytes(), tabs, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), written);
+        }
+    }
 
     fn fields(data: &[u8], end: bool) -> Option<(Vec<String>, Record)> {
         let mut found = Vec::new();
