@@ -78,6 +78,7 @@ impl Frame<'_> {
     /// | 240.0.0.0/4 with 255.255.255.255 | RFC 1812, sections 5.3.5.1 and 5.3.7 |
     /// | `::` | RFC 4291, section 2.5.2 |
     /// | `::1` | RFC 4291, section 2.5.3 |
+    /// | ::ffff:0:0/96, IPv4 addresses in IPv6 | as Linux: a host would take them for IPv4 |
     /// | fe80::/10 | RFC 4291, section 2.5.6 |
     /// | ff00::/8 as source, and as destination with a scope of 0, 1 or 2 | RFC 4291, section 2.7 |
     ///
@@ -127,8 +128,12 @@ impl Frame<'_> {
         ensure(ip.hop_limit() > 1, Refusal::Expired)?;
         let (source, destination) = (ip.source(), ip.destination());
         self.check_link(destination.is_multicast())?;
-        let bad =
-            |ip: Ipv6Addr| ip.is_unspecified() || ip.is_loopback() || ip.is_unicast_link_local();
+        let bad = |ip: Ipv6Addr| {
+            ip.is_unspecified()
+                || ip.is_loopback()
+                || ip.is_unicast_link_local()
+                || ip.to_ipv4_mapped().is_some()
+        };
         ensure(!bad(source) && !source.is_multicast(), Refusal::Source)?;
         let local = destination.is_multicast() && destination.octets()[1] & 15 <= 2;
         ensure(!bad(destination) && !local, Refusal::Destination)

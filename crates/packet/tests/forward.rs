@@ -127,6 +127,8 @@ fn ipv6_addresses() {
     for (address, source, destination) in [
         ("::", false, false),
         ("::1", false, false),
+        ("::ffff:192.0.2.1", false, false),
+        ("::fffe:192.0.2.1", true, true),
         ("::2", true, true),
         ("2001:db8::1", true, true),
         ("fe7f:ffff::1", true, true),

@@ -104,10 +104,10 @@ INLINE int forwards_v4(u32 address)
     return (address >> 24) - 1 < 223 && address >> 24 != 127 && address >> 16 != 0xa9fe;
 }
 
-/* Neither ::, ::1, fe80::/10 nor ff00::/8. */
+/* Neither ::, ::1, ::ffff:0:0/96, fe80::/10 nor ff00::/8. */
 INLINE int forwards_v6(u64 high, u64 low)
 {
-    return high >> 61 == 1 || !((high == 0 && low <= 1) || high >> 54 == 0x3fa || high >> 56 == 0xff);
+    return high >> 61 == 1 || !((high == 0 && (low <= 1 || low >> 32 == 0xffff)) || high >> 54 == 0x3fa || high >> 56 == 0xff);
 }
 
 INLINE u32 fold(u64 sum)
@@ -153,7 +153,7 @@ INLINE u32 read_v4(struct plain *plain, u8 *ip, u8 *end)
     u64 sum = (u64)words[0] + words[1] + words[2] + words[3] + words[4];
     if (ip[0] != 0x45 || ip[8] < 2 || len < 20 || len > end - ip || fold(sum) != 0xffff)
         return HEADER;
-    if (!forwards_v4(from) || !forwards_v4(to))
+    if (!forwards_v4(from) || !forwards_v4(to) || is_own_v4(from, words[3]))
         return HEADER;
     if (is_own_v4(to, words[4]))
         return OWN;
@@ -327,6 +327,9 @@ INLINE int fast(struct xdp_md *context)
     if (data + ETHERNET > end)
         return -1 - FRAME;
     if (*(u32 *)data != config.mac_first || *(u16 *)(data + 4) != config.mac_last)
+        return -1 - FRAME;
+    /* A sender's address that is a group's. */
+    if (data[6] & 1)
         return -1 - FRAME;
     /* Read once: what it says belongs together, and what it names is not written before this packet is done. */
     u64 state = *(volatile u64 *)&shared.state;

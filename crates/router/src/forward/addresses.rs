@@ -17,18 +17,19 @@ pub(super) fn forwards_v4_word(address: u32) -> bool {
 }
 
 /// An address of IPv6 whose first eight bytes were read in little-endian order. False for all addresses in ::/64, of
-/// which `::` and `::1` are not forwarded.
+/// which `::`, `::1` and ::ffff:0:0/96 are not forwarded.
 #[inline(always)]
 pub(super) fn forwards_v6_words(first: u32, second: u32) -> bool {
     (first & 0xff != 0xff) & (first & 0xc0ff != 0x80fe) & (first | second != 0)
 }
 
-/// Neither `::`, `::1`, fe80::/10 nor ff00::/8.
+/// Neither `::`, `::1`, ::ffff:0:0/96, fe80::/10 nor ff00::/8.
 #[inline]
 pub(super) fn forwards_v6(address: u128) -> bool {
     // Most addresses are global unicast, 2000::/3.
     let high = (address >> 64) as u64;
-    high >> 61 == 1 || !(address <= 1 || high >> 54 == 0x3fa || high >> 56 == 0xff)
+    let is_mapped = address >> 32 == 0xffff;
+    high >> 61 == 1 || !(address <= 1 || is_mapped || high >> 54 == 0x3fa || high >> 56 == 0xff)
 }
 
 #[cfg(test)]
@@ -49,10 +50,13 @@ mod tests {
                 assert_eq!(forwards_v4_word(address.swap_bytes()), !not, "{ip}");
             }
             let block = u128::from(high) << 112;
-            for address in [block, block | 1, block | 2, block | (u128::MAX >> 16)] {
+            let mapped = [block | 0xfffe << 32, block | 0xffff << 32, block | 0x1_0000 << 32];
+            let edges = [block, block | 1, block | 2, block | (u128::MAX >> 16)];
+            for address in edges.into_iter().chain(mapped) {
                 let ip = Ipv6Addr::from(address);
                 let not = ip.is_unspecified()
                     || ip.is_loopback()
+                    || ip.to_ipv4_mapped().is_some()
                     || ip.is_unicast_link_local()
                     || ip.is_multicast();
                 assert_eq!(forwards_v6(address), !not, "{ip}");

@@ -216,8 +216,11 @@ fn all_plain(
 ) -> bool {
     let mut rest = packets;
     while let Some(first) = rest.first() {
-        let plain =
-            Plain { port: first.port, mac: paths.mac(first.port), kind: kind.to_be_bytes() };
+        let plain = Plain {
+            port: first.port,
+            mac: paths.mac(first.port),
+            kind: u64::from(kind.swap_bytes()) << 48,
+        };
         let other = rest.iter().position(|packet| plain.ip(packet).and_then(&mut read).is_none());
         match other {
             None => return true,
@@ -232,9 +235,13 @@ fn all_plain(
 struct Plain {
     port: u16,
     mac: u64,
-    /// The EtherType.
-    kind: [u8; 2],
+    /// The last eight bytes of the link header, under [`FROM`]: the EtherType.
+    kind: u64,
 }
+
+/// Of the last eight bytes of a link header, in little-endian order: the bit of a source address that is a group's, and
+/// the EtherType.
+const FROM: u64 = 0xffff_0000_0000_0001;
 
 impl Plain {
     /// The IP packet, if it is in such a frame.
@@ -242,7 +249,8 @@ impl Plain {
     fn ip<'a>(&self, packet: &'a Packet<'_>) -> Option<&'a [u8]> {
         let (link, ip) = packet.bytes().split_first_chunk::<14>()?;
         let to = u64::from_le_bytes(*link.first_chunk()?) << 16;
-        (packet.port == self.port && to == self.mac && link[12..] == self.kind).then_some(ip)
+        let from = u64::from_le_bytes(*link.last_chunk()?);
+        (packet.port == self.port && to == self.mac && from & FROM == self.kind).then_some(ip)
     }
 }
 
@@ -254,7 +262,14 @@ fn gather(mac: u64, bytes: &[u8], v4: &mut V4, v6: &mut V6) -> Option<HeaderKind
     let (mut at, mut ip, mut kind) = (14, rest, [link[12], link[13]]);
     if kind == ether_type::VLAN.to_be_bytes() {
         let (tag, rest) = rest.split_first_chunk::<4>()?;
+        // A tag for its priority alone; others are for the complete rules.
+        if (tag[0] & 15) | tag[1] != 0 {
+            return None;
+        }
         (at, ip, kind) = (18, rest, [tag[2], tag[3]]);
+    }
+    if link[6] & 1 != 0 {
+        return None;
     }
     match u16::from_be_bytes(kind) {
         ether_type::IPV4 if to == mac => v4.push(ip).then_some(HeaderKind::V4(at)),
@@ -319,6 +334,7 @@ fn check_v4([first, second, third, source]: [u32; 4], key: u32, room: u32, own: 
         & (third & 0xff > 1)
         & forwards_v4_word(source)
         & forwards_v4_word(destination)
+        & !own.may_have_v4(source.swap_bytes())
         & !own.may_have_v4(key);
     // Equation 3 of RFC 1624. The word with the TTL as its lower half becomes less by one: ~m + m' = 0xfffe.
     let changed = halves((!third >> 16) + 0xfffe);

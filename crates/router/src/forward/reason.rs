@@ -23,6 +23,8 @@ pub enum Reason {
     ShortFrame,
     /// The frame is addressed to another machine on the link.
     OtherMac,
+    /// A VLAN tag, at a port without VLAN.
+    Tagged,
     /// The frame is too short for the IP header.
     TooShort,
     /// The checksum of the IPv4 header is wrong.
@@ -41,7 +43,9 @@ pub enum Reason {
     Expired,
     /// A unicast packet in a frame that was sent to all, or to a group.
     LinkBroadcast,
-    /// A source address that is not forwarded.
+    /// The frame's source MAC address is that of a group.
+    LinkSource,
+    /// A source address that is not forwarded, or an IPv4 address of the router itself.
     Source,
     /// A destination address that is not forwarded to.
     Destination,
@@ -81,7 +85,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 37] = [
         Self::ForwardedV4,
         Self::ForwardedV6,
         Self::Fragmented,
@@ -90,6 +94,7 @@ impl Reason {
         Self::UnknownPort,
         Self::ShortFrame,
         Self::OtherMac,
+        Self::Tagged,
         Self::TooShort,
         Self::Checksum,
         Self::Version,
@@ -99,6 +104,7 @@ impl Reason {
         Self::LengthBeyondFrame,
         Self::Expired,
         Self::LinkBroadcast,
+        Self::LinkSource,
         Self::Source,
         Self::Destination,
         Self::Options,
@@ -130,6 +136,7 @@ impl Reason {
             Self::UnknownPort => "unknown_port",
             Self::ShortFrame => "short_frame",
             Self::OtherMac => "other_mac",
+            Self::Tagged => "tagged",
             Self::TooShort => "too_short",
             Self::Checksum => "checksum",
             Self::Version => "version",
@@ -139,6 +146,7 @@ impl Reason {
             Self::LengthBeyondFrame => "length_beyond_frame",
             Self::Expired => "expired",
             Self::LinkBroadcast => "link_broadcast",
+            Self::LinkSource => "link_source",
             Self::Source => "source",
             Self::Destination => "destination",
             Self::Options => "options",
@@ -260,7 +268,7 @@ mod tests {
         }
         let drops = Reason::ALL.into_iter().filter(|reason| reason.is_drop()).count();
         let received = Reason::ALL.into_iter().filter(|reason| reason.is_received()).count();
-        assert_eq!((received, received - drops), (30, 5));
+        assert_eq!((received, received - drops), (32, 5));
     }
 
     #[test]

@@ -98,11 +98,15 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
     };
     let cut =
         matches!(frame.fault(), Some(Fault { header: HeaderKind::Link | HeaderKind::Vlan, .. }));
-    let Some((to, _)) = frame.macs().filter(|_| !cut) else {
+    let Some((to, from)) = frame.macs().filter(|_| !cut) else {
         return Verdict::Drop(Reason::ShortFrame);
     };
     if to[0] & 1 == 0 && to != port.mac {
         return Verdict::Drop(Reason::OtherMac);
+    }
+    // VLAN 0 is a tag for its priority alone.
+    if port.vlan.is_none() && frame.tags().any(|tag| tag.vid() != 0) {
+        return Verdict::Drop(Reason::Tagged);
     }
     // IP behind SNAP, MPLS or PPPoE is not at the end of the tags: it is another's business.
     let plain = frame.network_at().filter(|at| *at == 14 + 4 * frame.tags().count());
@@ -111,7 +115,7 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
     if let Some(reason) = refusal.and_then(header_fault) {
         return Verdict::Drop(reason);
     }
-    let Some((_, destination)) = frame.ends() else { return Verdict::Drop(Reason::TooShort) };
+    let Some((source, destination)) = frame.ends() else { return Verdict::Drop(Reason::TooShort) };
     if is_for_link(destination) || view.egress.is_own(destination) {
         return Verdict::Host;
     }
@@ -123,6 +127,16 @@ fn judge<'a>(view: &View<'a>, options: &ForwardOptions, packet: &Packet<'_>) -> 
     let mut exit = view.egress.exit(group);
     if exit.kind == ExitKind::Local {
         return Verdict::Host;
+    }
+    if let Some(refusal @ (Refusal::Expired | Refusal::LinkBroadcast)) = refusal {
+        return address_fault(refusal);
+    }
+    if from[0] & 1 != 0 {
+        return Verdict::Drop(Reason::LinkSource);
+    }
+    // As the kernel does: of IPv4 alone.
+    if source.is_ipv4() && view.egress.is_own(source) {
+        return Verdict::Drop(Reason::Source);
     }
     if let Some(refusal) = refusal {
         return address_fault(refusal);

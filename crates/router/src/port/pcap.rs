@@ -148,7 +148,8 @@ impl Input {
                         );
                         self.records += 1;
                         let error = self.error(&what);
-                        self.used += len;
+                        // A file has one link type, or is not for a router.
+                        self.container = None;
                         return Err(error);
                     }
                     if self.pace == Pace::Times

@@ -200,7 +200,11 @@ pub fn any(rng: &mut Rng) -> (u16, Vec<u8>) {
     if rng.chance(0.2) {
         packet.extend(std::iter::repeat_n(0xa5, rng.below(40) as usize));
     }
-    let tags = [(0x8100, 0x2007), (0x88a8, 3), (0x9100, 5), (0x9200, 5)];
+    let mut tags = [(0x8100, 0x2007), (0x88a8, 3), (0x9100, 5), (0x9200, 5)];
+    if rng.chance(0.75) {
+        // For their priority alone.
+        tags.iter_mut().for_each(|(_, tci)| *tci &= 0xf000);
+    }
     let tags = match rng.below(6) {
         0 => &tags[..1],
         1 => &tags[..2],
@@ -246,7 +250,9 @@ fn addresses_v4(rng: &mut Rng) -> [u8; 4] {
 }
 
 fn addresses_v6(rng: &mut Rng) -> [u8; 16] {
-    const SPECIAL: [&str; 14] = [
+    const SPECIAL: [&str; 16] = [
+        "::ffff:198.18.0.5",
+        "::fffe:198.18.0.5",
         "::",
         "::1",
         "::2",

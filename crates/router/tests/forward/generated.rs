@@ -48,6 +48,8 @@ fn bursts_of_all_kinds() {
         "length_beyond_frame",
         "expired",
         "link_broadcast",
+        "link_source",
+        "tagged",
         "source",
         "destination",
         "options",

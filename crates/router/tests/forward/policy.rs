@@ -137,7 +137,7 @@ fn run<P: Policy>(
 fn each_packet_follows_its_verdict_and_its_table() {
     let (seen, marked) = run(&worlds(), BySum, |_, frame| verdict(frame));
     for name in ["policy", "forwarded_v4", "forwarded_v6", "fragmented", "host", "waiting"] {
-        assert!(seen[name] > 50, "{name}: {seen:?}");
+        assert!(seen[name] > 40, "{name}: {seen:?}");
     }
     assert!(marked.contains(&0) && marked.len() > 100, "{marked:?}");
 }

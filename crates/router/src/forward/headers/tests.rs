@@ -42,6 +42,7 @@ fn plain(own: &Own, header: &[u8; 20], room: u32) -> Option<(u32, [u8; 4])> {
         && checksum::verify(header)
         && forwards(&header[12..])
         && forwards(&header[16..])
+        && !own.may_have_v4(u32::from_be_bytes(*header[12..].first_chunk().unwrap()))
         && !own.may_have_v4(u32::from_be_bytes(*header.last_chunk().unwrap()));
     let mut aged = *header;
     aged[8] = aged[8].wrapping_sub(1);

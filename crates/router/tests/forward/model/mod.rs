@@ -116,16 +116,20 @@ impl Model<'_> {
         if frame.len() < 14 {
             return dropped("short_frame");
         }
-        let mut at = 12;
+        let (mut at, mut vlans) = (12, 0);
         while [0x8100, 0x88a8, 0x9100, 0x9200].contains(&u16_at(frame, at)) {
             at += 4;
             if at + 2 > frame.len() {
                 return dropped("short_frame");
             }
+            vlans |= u16_at(frame, at - 2) & 0xfff;
         }
         let to_all = frame[0] & 1 == 1;
         if !to_all && frame[..6] != own.mac {
             return dropped("other_mac");
+        }
+        if own.vlan.is_none() && vlans != 0 {
+            return dropped("tagged");
         }
         let packet = &frame[at + 2..];
         let checked = match u16_at(frame, at) {
@@ -183,7 +187,11 @@ impl Model<'_> {
         if packet.to_mac[0] & 1 == 1 {
             return dropped("link_broadcast");
         }
-        if !may_travel(packet.source) {
+        if packet.from_mac[0] & 1 == 1 {
+            return dropped("link_source");
+        }
+        let is_ours = packet.source.is_ipv4() && self.is_own(packet.source);
+        if is_ours || !may_travel(packet.source) {
             return dropped("source");
         }
         if !may_travel(packet.destination) {
@@ -373,7 +381,9 @@ pub fn may_travel(address: IpAddr) -> bool {
         IpAddr::V6(v6) => {
             let octets = v6.octets();
             let all_zero = octets[..15].iter().all(|byte| *byte == 0);
-            !(all_zero && octets[15] < 2) && octets[0] != 0xff && !is_link_local(v6)
+            let is_mapped =
+                octets[..10].iter().all(|byte| *byte == 0) && octets[10..12] == [0xff; 2];
+            !is_mapped && !(all_zero && octets[15] < 2) && octets[0] != 0xff && !is_link_local(v6)
         }
     }
 }
