@@ -57,7 +57,7 @@ mod site;
 mod table;
 
 pub use metrics_text::{MetricsText, MoreMetrics};
-pub use options::{Limits, ServerOptions, TlsFiles};
+pub use options::{Limits, Obstacle, ServerOptions, TlsFiles};
 pub use server::{Server, ServerError};
 
 /// The program in the README compiles and runs.

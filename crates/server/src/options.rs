@@ -1,7 +1,9 @@
 //! The options of a server.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::metrics_text::MoreMetrics;
@@ -26,6 +28,8 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// Maximum age of an unpublished change, before `/healthz` reports a problem.
     pub longest_lag: Duration,
+    /// What keeps the program around the server from being ready.
+    pub obstacle: Option<Obstacle>,
     /// Additional metrics in `/metrics`.
     pub metrics: Option<MoreMetrics>,
 }
@@ -41,8 +45,20 @@ impl Default for ServerOptions {
             threads: 2,
             limits: Limits::default(),
             longest_lag: Duration::from_secs(5),
+            obstacle: None,
             metrics: None,
         }
+    }
+}
+
+/// A sentence about what keeps the program around the server from being ready, asked at each request of `/readyz`. The
+/// function must not block.
+#[derive(Clone)]
+pub struct Obstacle(pub Arc<dyn Fn() -> Option<String> + Send + Sync>);
+
+impl fmt::Debug for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Obstacle")
     }
 }
 

@@ -61,6 +61,21 @@ impl Daemon {
         }
     }
 
+    /// Waits for a line of the log that is so; gives the lines before it.
+    pub fn hear_until(&self, text: &str) -> Vec<String> {
+        let until = Instant::now() + PATIENCE;
+        let mut before = Vec::new();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let line = self.log.recv_timeout(left);
+            let line = line.unwrap_or_else(|e| panic!("no {text:?} behind {before:#?}: {e}"));
+            match line["message"].as_str() {
+                Some(line) if line == text => return before,
+                line => before.push(line.unwrap_or_default().to_owned()),
+            }
+        }
+    }
+
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();

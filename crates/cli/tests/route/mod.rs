@@ -1,6 +1,8 @@
 //! `fibula route`: captures in, captures out, against what `fibula lookup` says; what is wrong with flags and files.
 
 mod frames;
+#[cfg(target_os = "linux")]
+mod interfaces;
 mod live;
 
 use std::collections::BTreeMap;
@@ -192,6 +194,24 @@ fn a_capture_takes_the_place_of_no_input() {
         assert!(result.err.contains("input and output"), "{name}: {}", result.err);
         assert_eq!(std::fs::read(files.path(name)).unwrap(), before, "{name}");
     }
+}
+
+/// A capture of another link type ends the router, and what it sent before stays.
+#[test]
+fn a_capture_of_another_link_type_is_an_error() {
+    let files = Files::new();
+    let (table, hops) = (files.with("table.txt", TABLE), files.with("hops.txt", HOPS));
+    let mut bytes = capture(&[frame(ip("192.0.2.5"), 0, 64, 1), frame(ip("192.0.2.6"), 0, 64, 2)]);
+    // LINKTYPE_RAW, in the byte order of the file.
+    let raw = if bytes[0] == 0xd4 { [101, 0, 0, 0] } else { [0, 0, 0, 101] };
+    bytes[20..24].copy_from_slice(&raw);
+    let port = format!("pcap:{}:", files.with("in.pcap", bytes));
+    let outs = ["a", "b"].map(|name| format!("pcap::{}", files.path(name)));
+    let tables = ["route", "--table", &table, "--next-hops", &hops, "--seconds", "30"];
+    let ports = ["--port", &port, "--port", &outs[0], "--port", &outs[1]];
+    let result = execute(&[&tables[..], &ports].concat());
+    assert_eq!(result.code, 2, "{}{}", result.out, result.err);
+    assert!(result.err.contains("its link type is 101, and only Ethernet"), "{}", result.err);
 }
 
 /// A run that does not begin leaves an older capture as it was; one that does leaves nothing of it.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use fibula_ingest::netlink::{Interface, InterfaceAddress, LinkMessage, Neighbour, NeighbourState};
-use fibula_router::control::PortLink;
+use fibula_router::control::{PortLink, index_of_port};
 use serde::Deserialize;
 
 use super::{PortKind, PortProblem};
@@ -129,9 +129,6 @@ fn number<T: FromStr>(key: &str, value: &str) -> Result<T, PortProblem> {
 /// The longest IP packet of a port without an interface, unless one is given.
 const MTU: u32 = 1500;
 
-/// Indices of interfaces that no system has.
-const NO_INTERFACE: u32 = 0x4000_0000;
-
 impl PortConfig {
     /// Takes a setting of a command line: `mtu=1500`.
     fn set(&mut self, setting: &str) -> Result<(), PortProblem> {
@@ -176,7 +173,7 @@ impl PortConfig {
             _ if mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) => {
                 bad("an MTU is from 68 to 65535")
             }
-            _ if interface.is_some_and(|index| index == 0 || index >= NO_INTERFACE) => {
+            _ if interface.is_some_and(|index| index == 0 || index >= index_of_port(0)) => {
                 bad("an interface's index is from 1 to 1073741823")
             }
             PortKind::Pcap { input: Some(input), output: Some(output) } if input == output => {
@@ -241,7 +238,7 @@ impl PortConfig {
     pub(crate) fn interface(&self, number: usize, known: u32) -> u32 {
         match self.port.is_of_system() {
             true => known,
-            false => self.interface.unwrap_or(NO_INTERFACE + number as u32),
+            false => self.interface.unwrap_or(index_of_port(number as u16)),
         }
     }
 
@@ -287,7 +284,7 @@ mod tests {
         assert_eq!((port.interface(1, 9), port.messages(&PortLink::default()).len()), (9, 0));
         let port: PortConfig = "dpdk:net_pcap0,rx_pcap=a,mtu=900,tx_pcap=b".parse().unwrap();
         assert_eq!(port.port.to_string(), "dpdk:net_pcap0,rx_pcap=a,tx_pcap=b");
-        assert_eq!((port.interface(1, 9), port.mtu()), (NO_INTERFACE + 1, 900));
+        assert_eq!((port.interface(1, 9), port.mtu()), (index_of_port(1), 900));
         let port: PortConfig = "dpdk:net_af_xdp0,iface=eth1,queues=2".parse().unwrap();
         assert_eq!((port.interface(1, 9), port.queues), (9, Some(2)));
         for text in

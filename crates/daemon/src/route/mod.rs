@@ -6,6 +6,7 @@
 mod dpdk;
 mod fast;
 pub mod figures;
+mod keeper;
 pub mod next_hops;
 mod next_hops_problem;
 mod ports;

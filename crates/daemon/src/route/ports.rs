@@ -1,10 +1,12 @@
 //! Opens the ports of a router.
 
-use std::sync::Arc;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fibula_router::control::{Control, ControlEvent, ControlOptions, PortLink};
 use fibula_router::pipeline::{Attached, Cores, ThreadLayout};
-use fibula_router::port::afxdp::AfXdp;
+use fibula_router::port::afxdp::{AfXdp, AfXdpOptions};
 use fibula_router::port::host::{self, Host};
 use fibula_router::port::xdp::FastPath;
 use fibula_router::port::{Port, Queue, afpacket, afxdp, memory, pcap, tap};
@@ -12,6 +14,7 @@ use fibula_router::{PipelineOptions, Pool};
 use tracing::{info, warn};
 
 use super::dpdk;
+use super::keeper::Waker;
 use crate::DaemonError;
 use crate::config::{PipelineConfig, PortConfig, PortKind, RouteConfig, Threads, interface_of};
 
@@ -20,60 +23,126 @@ pub(super) fn open<'p>(
     configs: &[PortConfig],
     pool: &'p Pool,
     fast: Option<&Arc<FastPath>>,
-) -> Result<(Vec<Port<'p>>, Vec<AfXdp>), DaemonError> {
-    let (mut ports, mut xdp) = (Vec::new(), Vec::new());
-    let with_sockets = configs
-        .iter()
-        .filter(|config| matches!(config.port, PortKind::AfXdp(_) | PortKind::Xdp(_)));
-    let sockets = afxdp::AfXdpOptions { ports: with_sockets.count() as u32, ..Default::default() };
+) -> Result<(Vec<Port<'p>>, XdpPorts), DaemonError> {
+    let xdp = XdpPorts::new(configs);
+    let sockets = xdp.options();
+    let mut ports = Vec::new();
     for (number, config) in configs.iter().enumerate() {
         let failed = |error| DaemonError::Port { port: config.port.to_string(), error };
-        let queues = config.queues.unwrap_or(1);
-        let mut port = match &config.port {
-            PortKind::Memory => {
-                let (name, mac) = (number.to_string(), config.mac(number));
-                let mut port = memory::random(&name, pool, mac, number as u64 + 1);
-                port.mtu = config.mtu().min(port.mtu);
-                port
-            }
-            PortKind::Pcap { input, output } => {
-                let pace = if config.times { pcap::Pace::Times } else { pcap::Pace::Full };
-                let options = pcap::PcapOptions {
-                    mac: config.mac(number),
-                    mtu: config.mtu(),
-                    input: input.clone(),
-                    pace,
-                    output: output.clone(),
-                };
-                pcap::open(&number.to_string(), &options).map_err(failed)?
-            }
-            PortKind::AfPacket(name) => {
-                let options = afpacket::AfPacketOptions { queues, ..Default::default() };
-                afpacket::open(name, pool, &options).map_err(failed)?
-            }
-            PortKind::AfXdp(name) => {
-                let (port, attached) = afxdp::open(name, pool, &sockets).map_err(failed)?;
-                xdp.push(attached);
-                port
-            }
-            PortKind::Xdp(name) => {
-                let fast = fast.map(|fast| (fast, number as u16));
-                let fast = fast.expect("it is opened where there are xdp ports");
-                let (port, attached) =
-                    afxdp::open_fast(name, pool, &sockets, fast).map_err(failed)?;
-                xdp.push(attached);
-                port
-            }
-            PortKind::Tap(name) => {
-                let options = tap::TapOptions { queues, ..Default::default() };
-                tap::open(name, pool, &options).map_err(failed)?
-            }
-            PortKind::Dpdk(device) => dpdk::open(device, number, config, pool).map_err(failed)?,
-        };
-        port.interface = config.interface(number, port.interface);
+        let (port, handle) = open_one(config, number, pool, &sockets, fast).map_err(failed)?;
+        xdp.set(number, handle);
         ports.push(port);
     }
     Ok((ports, xdp))
+}
+
+/// Opens the port of that number, which has a handle if it has XDP sockets.
+pub(super) fn open_one<'p>(
+    config: &PortConfig,
+    number: usize,
+    pool: &'p Pool,
+    sockets: &AfXdpOptions,
+    fast: Option<&Arc<FastPath>>,
+) -> io::Result<(Port<'p>, Option<AfXdp>)> {
+    let queues = config.queues.unwrap_or(1);
+    let mut handle = None;
+    let mut port = match &config.port {
+        PortKind::Memory => {
+            let (name, mac) = (number.to_string(), config.mac(number));
+            let mut port = memory::random(&name, pool, mac, number as u64 + 1);
+            port.mtu = config.mtu().min(port.mtu);
+            port
+        }
+        PortKind::Pcap { input, output } => {
+            let pace = if config.times { pcap::Pace::Times } else { pcap::Pace::Full };
+            let options = pcap::PcapOptions {
+                mac: config.mac(number),
+                mtu: config.mtu(),
+                input: input.clone(),
+                pace,
+                output: output.clone(),
+            };
+            pcap::open(&number.to_string(), &options)?
+        }
+        PortKind::AfPacket(name) => {
+            let options = afpacket::AfPacketOptions { queues, ..Default::default() };
+            afpacket::open(name, pool, &options)?
+        }
+        PortKind::AfXdp(name) => {
+            let (port, attached) = afxdp::open(name, pool, sockets)?;
+            handle = Some(attached);
+            port
+        }
+        PortKind::Xdp(name) => {
+            let fast = fast.map(|fast| (fast, number as u16));
+            let fast = fast.expect("it is opened where there are xdp ports");
+            let (port, attached) = afxdp::open_fast(name, pool, sockets, fast)?;
+            handle = Some(attached);
+            port
+        }
+        PortKind::Tap(name) => {
+            let options = tap::TapOptions { queues, ..Default::default() };
+            tap::open(name, pool, &options)?
+        }
+        PortKind::Dpdk(device) => dpdk::open(device, number, config, pool)?,
+    };
+    port.interface = config.interface(number, port.interface);
+    Ok((port, handle))
+}
+
+/// The handles of ports with XDP sockets, and the addresses of this machine, which their programs know.
+pub(super) struct XdpPorts {
+    sockets: u32,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    /// By the number of the port.
+    handles: Vec<Option<AfXdp>>,
+    own: Vec<IpAddr>,
+}
+
+impl XdpPorts {
+    fn new(configs: &[PortConfig]) -> Self {
+        let has_sockets =
+            |config: &&PortConfig| matches!(config.port, PortKind::AfXdp(_) | PortKind::Xdp(_));
+        let sockets = configs.iter().filter(has_sockets).count() as u32;
+        let handles = configs.iter().map(|_| None).collect();
+        Self { sockets, known: Mutex::new(Known { handles, own: Vec::new() }) }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The options of a port that is opened now.
+    pub(super) fn options(&self) -> AfXdpOptions {
+        AfXdpOptions { ports: self.sockets, local: self.known().own.clone(), ..Default::default() }
+    }
+
+    /// The port has this handle now.
+    pub(super) fn set(&self, number: usize, handle: Option<AfXdp>) {
+        let mut known = self.known();
+        if let Some(handle) = &handle {
+            tell(handle, &known.own);
+        }
+        let old = std::mem::replace(&mut known.handles[number], handle);
+        drop(known);
+        drop(old);
+    }
+
+    /// The machine has these addresses now.
+    fn set_own(&self, addresses: &[IpAddr]) {
+        let mut known = self.known();
+        known.own = addresses.to_vec();
+        known.handles.iter().flatten().for_each(|handle| tell(handle, addresses));
+    }
+}
+
+fn tell(handle: &AfXdp, addresses: &[IpAddr]) {
+    if let Err(error) = handle.set_local(addresses) {
+        warn!("the machine's own addresses are not known to a port: {error}");
+    }
 }
 
 /// Whether packets of a port that are for the kernel must be passed to it. It does not see packets of XDP sockets. It
@@ -131,7 +200,8 @@ fn to_kernel<'p>(device: &str) -> Result<Option<Queue<'p>>, DaemonError> {
 pub(super) fn control(
     config: &RouteConfig,
     ports: &[Port<'_>],
-    xdp: Vec<AfXdp>,
+    xdp: Arc<XdpPorts>,
+    waker: Waker,
 ) -> Result<Control, DaemonError> {
     let links: Vec<PortLink> = ports.iter().map(PortLink::from).collect();
     let fixed =
@@ -139,14 +209,9 @@ pub(super) fn control(
     let kernel = config.ports.iter().any(|port| port.port.is_of_system());
     let options = ControlOptions { kernel, fixed, ..ControlOptions::default() };
     let events = move |event: ControlEvent| match &event {
-        ControlEvent::Own(addresses) => {
-            for port in &xdp {
-                if let Err(error) = port.set_local(addresses) {
-                    warn!("the machine's own addresses are not known to a port: {error}");
-                }
-            }
-        }
-        ControlEvent::Port { .. } => info!("{event}"),
+        ControlEvent::Own(addresses) => xdp.set_own(addresses),
+        // The keeper looks what it is.
+        ControlEvent::Port { .. } | ControlEvent::Interfaces => waker.wake(),
         _ => warn!("{event}"),
     };
     Ok(Control::start(links, options, events)?)

@@ -1,6 +1,9 @@
 //! Opens everything that a router needs, runs the pipeline, and stops the rest in order.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,12 +12,14 @@ use fibula_feeds::{Board, Positions, SourceState};
 use fibula_fib::FibOptions;
 use fibula_rib::{Live, LiveOptions, Rib};
 use fibula_router::control::Control;
-use fibula_router::pipeline::{Event, PipelineHandle, Stage};
+use fibula_router::pipeline::{Event, PipelineError, PipelineHandle, Stage};
 use fibula_router::port::xdp::{FastPath, Publisher};
 use fibula_router::{Pipeline, Pool};
-use fibula_server::{MetricsText, MoreMetrics, Server};
+use fibula_server::{MetricsText, MoreMetrics, Obstacle, Server};
 use tracing::{error, info, warn};
 
+use super::keeper::{Keeper, Parts, PortStates, Waker};
+use super::ports::XdpPorts;
 use super::rules::Book;
 use super::tables::Tables;
 use super::{RouteEnd, RouteFigures, RouteOptions, fast, ports};
@@ -51,6 +56,17 @@ impl Shared {
     }
 }
 
+/// What the keeper of the ports needs.
+struct Kept<'p> {
+    config: RouteConfig,
+    pool: &'p Pool,
+    interfaces: Vec<u32>,
+    xdp: Arc<XdpPorts>,
+    states: Arc<PortStates>,
+    waker: Waker,
+    wakes: Receiver<()>,
+}
+
 /// A router that is about to forward.
 pub(super) struct Prepared<'p> {
     pub(super) shared: Arc<Shared>,
@@ -59,6 +75,7 @@ pub(super) struct Prepared<'p> {
     server: Option<Server>,
     feeds: Option<Feeds>,
     publisher: Option<Publisher>,
+    kept: Kept<'p>,
     /// The data that the stages read.
     _tables: Tables,
 }
@@ -68,9 +85,12 @@ impl<'p> Prepared<'p> {
     pub(super) fn open(mut options: RouteOptions, pool: &'p Pool) -> Result<Self, DaemonError> {
         let fast = fast::open(&options.config)?;
         let (ports, xdp) = ports::open(&options.config.ports, pool, fast.as_ref())?;
-        let control = Arc::new(ports::control(&options.config, &ports, xdp)?);
+        let (xdp, (waker, wakes)) = (Arc::new(xdp), Waker::new());
+        let states = Arc::new(PortStates::new(ports.iter().map(|port| port.name.clone())));
+        let control =
+            Arc::new(ports::control(&options.config, &ports, Arc::clone(&xdp), waker.clone())?);
         let interfaces: Vec<u32> = ports.iter().map(|port| port.interface).collect();
-        let tables = Tables::open(&mut options, &interfaces)?;
+        let tables = Tables::open(&mut options, interfaces.len())?;
         let RouteOptions { config, wait, .. } = options;
         let attached = ports::attach(&config, ports)?;
         let pipeline = Pipeline::new(pool, attached, ports::options(&config))?;
@@ -82,7 +102,7 @@ impl<'p> Prepared<'p> {
         let shared = Shared { pipeline: pipeline.handle(), control, fast, book };
         let shared = Arc::new(shared);
         let board = Arc::new(Board::default());
-        let server = server(&config, &tables, &board, &shared)?;
+        let server = server(&config, &tables, &board, &shared, &states)?;
         let feeds = match &tables {
             Tables::Live(live, positions) => {
                 Some(feed(&config, live, positions.clone(), &board, shared.pipeline.clone())?)
@@ -98,7 +118,8 @@ impl<'p> Prepared<'p> {
         }
         let publish = |fast| fast::publish(&config, &shared.control, &tables, fast);
         let publisher = shared.fast.as_ref().map(publish).transpose()?;
-        Ok(Self { shared, pipeline, stages, server, feeds, publisher, _tables: tables })
+        let kept = Kept { config, pool, interfaces, xdp, states, waker, wakes };
+        Ok(Self { shared, pipeline, stages, server, feeds, publisher, kept, _tables: tables })
     }
 
     /// The addresses of the server.
@@ -108,18 +129,47 @@ impl<'p> Prepared<'p> {
 
     /// Forwards until it is stopped, or nothing will ever come in again.
     pub(super) fn run(self) -> Result<RouteEnd, DaemonError> {
-        let Self { shared, pipeline, stages, server, feeds, publisher, _tables } = self;
+        let Self { shared, pipeline, stages, server, feeds, publisher, kept, _tables } = self;
+        let Kept { config, pool, interfaces, xdp, states, waker, wakes } = kept;
         let resolver = shared.control.resolver();
         let want = |waiting: fibula_router::forward::Waiting| {
             resolver.want(waiting.port, waiting.next_hop);
         };
         let cut = OnceLock::new();
         let began = Instant::now();
-        let ran = pipeline.run(stages, &want, &|event| {
-            if let Event::Over { port, error: Some(error), .. } = &event {
-                let _ = cut.set((port.clone(), error.to_string()));
+        let parts = Parts {
+            config: &config,
+            pool,
+            control: &shared.control,
+            renewer: pipeline.renewer(),
+            fast: shared.fast.clone(),
+            xdp,
+            states,
+        };
+        let is_over = AtomicBool::new(false);
+        let ran = thread::scope(|scope| {
+            let (keeper, is_over) = (Keeper::new(parts, &interfaces), &is_over);
+            let keep = move || keeper.run(&wakes, || is_over.load(Ordering::Relaxed));
+            let spawned =
+                thread::Builder::new().name("fibula-ports".to_owned()).spawn_scoped(scope, keep);
+            if let Err(error) = spawned {
+                return Err(PipelineError::System(error));
             }
-            log(event);
+            let ran = pipeline.run(stages, &want, &|event| {
+                if let Event::Over { port, error: Some(error), .. } = &event {
+                    let _ = cut.set((port.clone(), error.to_string()));
+                }
+                match event {
+                    // The interface is gone: the keeper reports it.
+                    Event::Failed { error, .. } if error.kind() == ErrorKind::NotConnected => {
+                        waker.wake();
+                    }
+                    event => log(event),
+                }
+            });
+            is_over.store(true, Ordering::Relaxed);
+            waker.wake();
+            ran
         });
         let time = began.elapsed();
         let fed = feeds.map_or(Ok(0), Feeds::stop);
@@ -139,6 +189,7 @@ fn server(
     tables: &Tables,
     board: &Arc<Board>,
     shared: &Arc<Shared>,
+    states: &Arc<PortStates>,
 ) -> Result<Option<Server>, DaemonError> {
     if config.feeds.http.is_none() {
         return Ok(None);
@@ -147,6 +198,8 @@ fn server(
     let counted = Arc::clone(shared);
     let more = move |text: &mut MetricsText| counted.figures().metrics(text);
     options.metrics = Some(MoreMetrics(Arc::new(more)));
+    let states = Arc::clone(states);
+    options.obstacle = Some(Obstacle(Arc::new(move || states.obstacle())));
     let live = match tables.live() {
         Some(live) => live,
         None => Arc::new(nothing()?),

@@ -8,7 +8,7 @@ use fibula_core::{NextHops, Vrf};
 use fibula_feeds::Positions;
 use fibula_fib::{Fib, FibOptions};
 use fibula_rib::Live;
-use fibula_router::control::Control;
+use fibula_router::control::{Control, index_of_port};
 use fibula_router::forward::TableByPort;
 use fibula_router::pipeline::{Guided, Routing, Stage};
 use fibula_router::{ForwardOptions, Forwarder};
@@ -30,7 +30,7 @@ pub enum Tables {
 }
 
 impl Tables {
-    pub fn open(options: &mut RouteOptions, interfaces: &[u32]) -> Result<Self, DaemonError> {
+    pub fn open(options: &mut RouteOptions, ports: usize) -> Result<Self, DaemonError> {
         let config = &options.config;
         if config.router.table.is_empty() {
             let (live, positions) = live::start(&config.feeds, &options.fib)?;
@@ -40,7 +40,11 @@ impl Tables {
             Some(fib) => fib,
             None => named(config, &options.fib)?,
         };
-        let interface = |number: usize| interfaces.get(number).copied();
+        // The interface of a port may be another one later; its number stays.
+        let interface = |number: usize| {
+            let number = u16::try_from(number).ok().filter(|_| number < ports)?;
+            Some(index_of_port(number))
+        };
         let file = config.router.next_hops.as_deref();
         let next_hops = next_hops::of_table(fib.columns(), file, interface)?;
         Ok(Self::Static(fib, next_hops))

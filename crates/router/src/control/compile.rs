@@ -15,7 +15,7 @@ use crate::port::Port;
 pub struct PortLink {
     /// Its name.
     pub name: String,
-    /// The index of its interface.
+    /// The index of its interface; 0 while it has none.
     pub interface: u32,
     /// Its MAC address, unless the interface has one.
     pub mac: [u8; 6],
@@ -28,6 +28,12 @@ impl From<&Port<'_>> for PortLink {
         let Port { name, interface, mac, mtu, .. } = port;
         Self { name: name.clone(), interface: *interface, mac: *mac, mtu: *mtu }
     }
+}
+
+/// The index by which next hops of files name the router's port of this number. No interface of a system has it, and
+/// it stays when the port's interface is another one.
+pub const fn index_of_port(number: u16) -> u32 {
+    0x4000_0000 + number as u32
 }
 
 /// Makes the egress table of these groups, by number. Entries that are `None` are unused.
@@ -55,8 +61,8 @@ pub fn egress<'a>(
 
 struct Compiler<'a> {
     links: &'a Links,
-    /// By the interface's index: the router's number of the port, and whether it takes packets.
-    ports: HashMap<u32, (u16, bool)>,
+    /// By the interface's index, and by [`index_of_port`].
+    ports: HashMap<u32, PortState>,
     subnets: Subnets,
     adjacencies: Vec<Adjacency>,
     /// By port and gateway: the adjacency.
@@ -66,6 +72,15 @@ struct Compiler<'a> {
     /// Reused.
     members: Vec<Member>,
     weights: Vec<u32>,
+}
+
+/// A port whose interface has an index.
+#[derive(Clone, Copy)]
+struct PortState {
+    number: u16,
+    interface: u32,
+    /// Whether it takes packets.
+    is_up: bool,
 }
 
 /// Where a next hop leads.
@@ -78,15 +93,21 @@ enum HopTarget {
 
 impl<'a> Compiler<'a> {
     fn new(links: &'a Links, ports: &[PortLink]) -> Self {
-        let number = |(at, port): (usize, &PortLink)| {
-            let is_up = links.interface(port.interface).is_some_and(|interface| interface.is_up);
-            (port.interface, (at as u16, is_up))
-        };
+        let mut by_index = HashMap::with_capacity(2 * ports.len());
+        for (number, port) in (0..).zip(ports) {
+            let interface = port.interface;
+            let is_up = links.interface(interface).is_some_and(|interface| interface.is_up);
+            let state = PortState { number, interface, is_up };
+            by_index.insert(index_of_port(number), state);
+            if interface > 0 {
+                by_index.insert(interface, state);
+            }
+        }
         // Gateways are neighbours, or become some. Tables that grow are hashed again each time.
         let room = links.neighbours().count();
         Self {
             links,
-            ports: ports.iter().enumerate().map(number).collect(),
+            ports: by_index,
             subnets: links.subnets(),
             adjacencies: Vec::new(),
             known: HashMap::with_capacity(room),
@@ -154,10 +175,10 @@ impl<'a> Compiler<'a> {
         let Some(interface) = interface else { return HopTarget::Nowhere };
         match (self.ports.get(&interface), gateway) {
             (None, _) => HopTarget::Host,
-            (Some((_, false)), _) => HopTarget::Nowhere,
-            (Some(&(port, true)), None) => HopTarget::Out(Member::OnLink(port)),
-            (Some(&(port, true)), Some(gateway)) => {
-                HopTarget::Out(Member::Gateway(self.adjacency(port, interface, gateway)))
+            (Some(port), _) if !port.is_up => HopTarget::Nowhere,
+            (Some(port), None) => HopTarget::Out(Member::OnLink(port.number)),
+            (Some(&PortState { number, interface, .. }), Some(gateway)) => {
+                HopTarget::Out(Member::Gateway(self.adjacency(number, interface, gateway)))
             }
         }
     }
@@ -173,8 +194,8 @@ impl<'a> Compiler<'a> {
     fn neighbours(&self) -> HashMap<(u16, IpAddr), [u8; 6]> {
         let known = |neighbour| {
             let mac = mac(neighbour)?;
-            let (port, is_up) = self.ports.get(&neighbour.interface)?;
-            is_up.then_some(((*port, neighbour.address), mac))
+            let port = self.ports.get(&neighbour.interface)?;
+            port.is_up.then_some(((port.number, neighbour.address), mac))
         };
         let all = self.links.neighbours();
         let mut neighbours = HashMap::with_capacity(all.size_hint().0);

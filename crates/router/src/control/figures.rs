@@ -38,6 +38,8 @@ pub enum ControlEvent {
         /// Whether it does.
         is_up: bool,
     },
+    /// An interface came, went or changed, or may have done so. Only for programs: there is nothing to report.
+    Interfaces,
     /// The kernel refuses to resolve neighbours, with this error number. Reported once.
     Refused(u32),
     /// The socket lost notifications, or failed. Everything is requested again.
@@ -56,6 +58,7 @@ impl fmt::Display for ControlEvent {
             Self::Port { name, is_up: false } => {
                 write!(f, "port {name} is down: its next hops are not used")
             }
+            Self::Interfaces => f.write_str("the machine's interfaces have changed"),
             Self::Refused(error) => {
                 let error = io::Error::from_raw_os_error(error.cast_signed());
                 write!(

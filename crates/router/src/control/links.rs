@@ -29,6 +29,12 @@ impl Links {
         self.round = round;
     }
 
+    /// Removes the fixed addresses and neighbours of an interface.
+    pub fn unfix(&mut self, interface: u32) {
+        self.addresses.retain(|a, round| a.interface != interface || *round != FIXED);
+        self.neighbours.retain(|key, (_, round)| key.0 != interface || *round != FIXED);
+    }
+
     /// Applies a message of the kernel. Returns whether it can affect packets.
     pub fn apply(&mut self, message: LinkMessage) -> bool {
         let round = self.round;

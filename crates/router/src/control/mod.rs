@@ -38,7 +38,7 @@ mod views;
 mod watch;
 mod weights;
 
-pub use compile::{PortLink, egress};
+pub use compile::{PortLink, egress, index_of_port};
 pub use figures::{ControlError, ControlEvent, ControlFigures, ControlOptions};
 pub use links::Links;
 pub use resolve::Resolve;

@@ -1,6 +1,5 @@
 //! The control thread: it owns the kernel's socket, makes paths and publishes them.
 
-use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::IpAddr;
 use std::os::fd::AsFd as _;
@@ -14,6 +13,7 @@ use fibula_core::{NextHops, Vrf};
 use fibula_feeds::kernel::KernelSocket;
 use fibula_feeds::net::{Got, StreamDevice as _};
 use fibula_fib::Fib;
+use fibula_ingest::netlink::LinkMessage;
 use fibula_rib::Live;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -42,6 +42,8 @@ pub struct Control {
 struct Asker {
     wanted: Wanted,
     waker: Arc<Waker>,
+    /// Ports that are on another interface now, with their fixed messages.
+    moved: Mutex<Vec<(u16, PortLink, Vec<LinkMessage>)>>,
 }
 
 impl Resolve for Asker {
@@ -82,7 +84,7 @@ impl Control {
         };
         let meeting =
             Arc::new(Meeting { catalogue: Catalogue::new(wake), published: published::nothing() });
-        let asker = Arc::new(Asker { wanted: Wanted::default(), waker });
+        let asker = Arc::new(Asker { wanted: Wanted::default(), waker, moved: Mutex::default() });
         let figures = Arc::<Mutex<ControlFigures>>::default();
         let stop = Arc::new(AtomicBool::new(false));
         let mut links = Links::default();
@@ -99,8 +101,6 @@ impl Control {
             is_kernel: options.kernel,
             room: options.room,
             overruns,
-            interfaces: ports.iter().map(|port| port.interface).collect(),
-            by_interface: ports.iter().zip(0..).map(|(port, at)| (port.interface, at)).collect(),
             ports,
             links,
             watch: Watch::default(),
@@ -168,6 +168,15 @@ impl Control {
         Shared::new(Handle(asker))
     }
 
+    /// The port of this number has another link now, with these configured addresses and neighbours. Its interface is 0
+    /// while it has none.
+    pub fn set_port(&self, number: u16, link: PortLink, fixed: Vec<LinkMessage>) {
+        let mut moved = self.asker.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        moved.push((number, link, fixed));
+        drop(moved);
+        self.asker.waker.wake();
+    }
+
     /// The published egress table.
     pub fn egress(&self) -> Egress {
         self.meeting.published.load().paths.description().clone()
@@ -208,8 +217,6 @@ struct Run {
     room: usize,
     overruns: Shared<AtomicU64>,
     ports: Vec<PortLink>,
-    interfaces: Vec<u32>,
-    by_interface: HashMap<u32, u16>,
     links: Links,
     watch: Watch,
     questions: Questions,
@@ -255,6 +262,7 @@ impl Run {
             let now = began.elapsed();
             self.send();
             self.hear(now);
+            self.take_ports();
             self.ask(now);
             self.send();
             if self.meeting.catalogue.version() != self.state.knows {
@@ -320,11 +328,14 @@ impl Run {
     }
 
     fn came(&mut self, now: Duration, came: Came) {
-        let Came { is_changed, is_complete, stale, refused, damage } = came;
+        let Came { is_changed, interfaces, is_complete, stale, refused, damage } = came;
         self.state.is_dirty |= is_changed;
         self.state.is_complete |= is_complete;
+        if interfaces {
+            (self.events)(ControlEvent::Interfaces);
+        }
         for (interface, address) in stale {
-            if self.by_interface.contains_key(&interface) {
+            if self.ports.iter().any(|port| port.interface == interface) {
                 self.questions.add(now, interface, address);
             }
         }
@@ -351,10 +362,23 @@ impl Run {
         self.state.open_at = self.socket.is_none().then(|| now + Duration::from_secs(1));
     }
 
+    /// Takes over the ports that have other links.
+    fn take_ports(&mut self) {
+        let mut moved = self.asker.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        for (number, link, fixed) in moved.drain(..) {
+            let Some(port) = self.ports.get_mut(usize::from(number)) else { continue };
+            self.links.unfix(port.interface);
+            fixed.into_iter().for_each(|message| self.links.fix(message));
+            *port = link;
+            self.state.is_dirty = true;
+        }
+    }
+
     /// Requests the wanted neighbours, as far as the rate allows.
     fn ask(&mut self, now: Duration) {
         for (port, address) in self.asker.wanted.take() {
-            let Some(&interface) = self.interfaces.get(usize::from(port)) else { continue };
+            let Some(port) = self.ports.get(usize::from(port)) else { continue };
+            let interface = port.interface;
             if self.links.mac(interface, address).is_none() {
                 self.questions.add(now, interface, address);
             }

@@ -48,6 +48,8 @@ pub struct Watched {
 pub(super) struct Came {
     /// Whether something changed that affects packets.
     pub(super) is_changed: bool,
+    /// Whether an interface changed.
+    pub(super) interfaces: bool,
     /// One complete dump has been received.
     pub(super) is_complete: bool,
     /// Neighbours that the kernel will forget unless they are probed.
@@ -114,7 +116,13 @@ impl Watch {
                     {
                         came.stale.push((n.interface, n.address));
                     }
-                    came.is_changed |= links.apply(message);
+                    let is_interface = matches!(
+                        message,
+                        LinkMessage::Interface(_) | LinkMessage::InterfaceGone(_)
+                    );
+                    let is_changed = links.apply(message);
+                    came.is_changed |= is_changed;
+                    came.interfaces |= is_changed && is_interface;
                 }
             }
         }
@@ -151,6 +159,7 @@ impl Watch {
             return self.dump(now, links, out);
         }
         came.is_changed |= links.sweep();
+        came.interfaces = true;
         came.is_complete = true;
     }
 }

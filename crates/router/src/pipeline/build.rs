@@ -10,6 +10,7 @@ use super::counters::WorkerCounters;
 use super::event::Events;
 use super::exits::{ExitPath, Exits, Transmitter};
 use super::hold::{Hold, HoldOptions};
+use super::renew::{Inbox, Renewer};
 use super::ring::ring;
 use super::source::ReceiveQueue;
 use super::worker::{Lookup, Spread as Spreading, Worker};
@@ -89,13 +90,13 @@ fn roles(shape: ThreadLayout) -> Vec<(String, Role)> {
 }
 
 /// The numbers of the threads that do something.
-fn those(shared: &Shared, does: impl Fn(&Role) -> bool) -> Vec<usize> {
+pub(super) fn those(shared: &Shared, does: impl Fn(&Role) -> bool) -> Vec<usize> {
     let all = shared.workers.iter().enumerate();
     all.filter(|(_, worker)| does(&worker.role)).map(|(at, _)| at).collect()
 }
 
 /// The thread of each half. The queues of a port are distributed over the threads, and so are ports with one queue.
-fn owner(threads: &[usize], port: usize, queue: usize) -> usize {
+pub(super) fn owner(threads: &[usize], port: usize, queue: usize) -> usize {
     threads[(port + queue) % threads.len()]
 }
 
@@ -105,6 +106,7 @@ pub(super) fn connect<'p, 'r>(
     ports: Vec<Attached<'p>>,
     options: &PipelineOptions,
     shared: &'r Shared,
+    renewer: &'r Renewer<'p>,
     (stages, resolve, events): (Vec<Box<dyn Stage + 'r>>, &'r Resolve<'r>, &'r Events<'r>),
     started: Instant,
 ) -> Vec<Worker<'p, 'r>> {
@@ -117,9 +119,10 @@ pub(super) fn connect<'p, 'r>(
         Spread::Queue => false,
         Spread::Flow => true,
     };
-    let blank = |info: &'r WorkerInfo| Worker {
+    let blank = |(info, inbox): (&'r WorkerInfo, &'r Inbox<'p>)| Worker {
         pool,
         shared,
+        inbox,
         bell: Arc::clone(&info.bell),
         counters: Arc::clone(&info.counters),
         sources: Vec::new(),
@@ -142,7 +145,8 @@ pub(super) fn connect<'p, 'r>(
         leaving: (0..2 * ports.len()).map(|_| Vec::with_capacity(options.burst)).collect(),
         stamps: Vec::with_capacity(options.burst),
     };
-    let mut workers: Vec<Worker<'p, 'r>> = shared.workers.iter().map(blank).collect();
+    let mut workers: Vec<Worker<'p, 'r>> =
+        shared.workers.iter().zip(&*renewer.inboxes).map(blank).collect();
     let is_shared: Vec<bool> = ports.iter().map(|attached| attached.port.is_shared).collect();
     let has_host: Vec<bool> = ports.iter().map(|attached| attached.host.is_some()).collect();
     share_out(&mut workers, ports, &receivers, &senders);
@@ -215,9 +219,11 @@ fn share_out<'p>(
                 let (has_failed, is_dirty) = (false, false);
                 exits.transmitters.push(Transmitter {
                     port,
+                    queue,
                     to_host,
                     half,
                     from_host,
+                    lost_before: 0,
                     has_failed,
                     is_dirty,
                 });

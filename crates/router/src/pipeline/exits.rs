@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 use super::clock::Clock;
 use super::counters::{Loss, WorkerCounters, histogram};
 use super::event::{Event, Events};
+use super::renew::Closed;
 use super::ring::Sender;
 use crate::port::{Receive, Transmit};
 use crate::{Packet, Pool};
@@ -28,11 +29,14 @@ pub(super) enum ExitPath {
 pub(super) struct Transmitter<'p> {
     /// The router's number of the port.
     pub(super) port: usize,
+    pub(super) queue: usize,
     /// It leads to this machine, not to the link.
     pub(super) to_host: bool,
     pub(super) half: Box<dyn Transmit<'p> + 'p>,
     /// The packets that this machine sends by the port.
     pub(super) from_host: Option<Box<dyn Receive<'p> + 'p>>,
+    /// Packets that earlier halves lost.
+    pub(super) lost_before: u64,
     pub(super) has_failed: bool,
     pub(super) is_dirty: bool,
 }
@@ -127,7 +131,12 @@ impl<'p, 'r> Exits<'p, 'r> {
         let sent = if transmitter.to_host { &port.to_host } else { &port.sent };
         let left = if burst.is_empty() { 0 } else { bytes(burst) };
         sent.add(count - burst.len(), total - left);
-        let has_failed = self.judge(at, result.map(|_| ()));
+        let has_failed = result.is_err();
+        if has_failed {
+            // It works again once packets were passed on to the system, which a flush does that has some.
+            self.transmitters[at].is_dirty = false;
+            self.judge(at, result.map(|_| ()));
+        }
         self.lose(if has_failed { Loss::PortFailed } else { Loss::PortFull }, burst);
         self.counters.transmit.add(count, self.clock.stage(before));
     }
@@ -136,10 +145,11 @@ impl<'p, 'r> Exits<'p, 'r> {
     pub(super) fn flush(&mut self, all: bool) {
         for at in 0..self.transmitters.len() {
             let transmitter = &mut self.transmitters[at];
-            if std::mem::take(&mut transmitter.is_dirty) || all {
-                // With nothing to hand over a port that is down may well succeed: that is no sign of life.
+            let is_dirty = std::mem::take(&mut transmitter.is_dirty);
+            if is_dirty || all {
                 let result = transmitter.half.flush(self.pool);
-                if result.is_err() {
+                // With nothing to hand over a port that is down may well succeed: that is no sign of life.
+                if result.is_err() || is_dirty {
                     self.judge(at, result);
                 }
             }
@@ -155,7 +165,7 @@ impl<'p, 'r> Exits<'p, 'r> {
     }
 
     /// Reports once that a port fails, and once that it works again.
-    fn judge(&mut self, at: usize, result: std::io::Result<()>) -> bool {
+    fn judge(&mut self, at: usize, result: std::io::Result<()>) {
         let transmitter = &mut self.transmitters[at];
         let has_failed = result.is_err();
         if std::mem::replace(&mut transmitter.has_failed, has_failed) != has_failed {
@@ -165,7 +175,24 @@ impl<'p, 'r> Exits<'p, 'r> {
                 Ok(()) => Event::Recovered { port },
             });
         }
-        has_failed
+    }
+
+    /// Replaces the halves of a port by these; those that are not among them are closed.
+    pub(super) fn renew(
+        &mut self,
+        port: usize,
+        mut halves: Vec<(usize, Box<dyn Transmit<'p> + 'p>)>,
+    ) {
+        let own = self.transmitters.iter_mut().filter(|half| half.port == port && !half.to_host);
+        for transmitter in own {
+            let found = halves.iter().position(|(queue, _)| *queue == transmitter.queue);
+            transmitter.has_failed = found.is_none();
+            transmitter.lost_before += transmitter.half.lost();
+            transmitter.half = match found {
+                Some(at) => halves.swap_remove(at).1,
+                None => Box::new(Closed),
+            };
+        }
     }
 
     /// Sends the packets of this machine by the same port. Returns their number.
@@ -208,7 +235,7 @@ impl<'p, 'r> Exits<'p, 'r> {
         }
         for (port, counted) in self.counters.ports.iter().enumerate() {
             let own = self.transmitters.iter().filter(|transmitter| transmitter.port == port);
-            counted.lost_out.set(own.map(|transmitter| transmitter.half.lost()).sum());
+            counted.lost_out.set(own.map(|own| own.lost_before + own.half.lost()).sum());
         }
     }
 

@@ -71,6 +71,7 @@ mod guided;
 mod hold;
 #[cfg(test)]
 mod model;
+mod renew;
 mod ring;
 mod source;
 mod spread;
@@ -100,6 +101,7 @@ pub use counters::{CounterValues, FlowCounts, Loss, PortCounts, StageCounts, Wor
 pub use event::Event;
 pub use guided::Guided;
 pub use hold::HoldOptions;
+pub use renew::Renewer;
 pub use stage::{Routing, Stage, Views};
 
 /// Called with the neighbours that packets wait for: for each new packet, and then ten times a second while they wait.
@@ -193,6 +195,7 @@ pub struct Pipeline<'p> {
     ports: Vec<Attached<'p>>,
     options: PipelineOptions,
     shared: Arc<Shared>,
+    renewer: Renewer<'p>,
 }
 
 /// The state that the threads and their readers share.
@@ -297,12 +300,19 @@ impl<'p> Pipeline<'p> {
         let workers = build::workers(&ports, &options)?;
         let ports_of = ports.iter().map(|attached| attached.port.name.clone()).collect();
         let shared = Shared { stop: AtomicBool::new(false), workers, ports: ports_of };
-        Ok(Self { pool, ports, options, shared: Arc::new(shared) })
+        let shared = Arc::new(shared);
+        let renewer = Renewer::new(&shared, &ports);
+        Ok(Self { pool, ports, options, shared, renewer })
     }
 
     /// Stops it, and reads its counters.
     pub fn handle(&self) -> PipelineHandle {
         PipelineHandle(Arc::clone(&self.shared))
+    }
+
+    /// Replaces the queues of its ports while it runs.
+    pub fn renewer(&self) -> Renewer<'p> {
+        self.renewer.clone()
     }
 
     /// Number of lookup stages that it needs: one for each thread that looks up.
@@ -339,6 +349,7 @@ impl<'p> Pipeline<'p> {
             self.ports,
             &self.options,
             shared,
+            &self.renewer,
             (stages, resolve, events),
             Instant::now(),
         );

@@ -3,9 +3,11 @@
 use std::io;
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::counters::WorkerCounters;
 use super::event::{Event, Events};
+use super::renew::Closed;
 use crate::port::Receive;
 use crate::{Packet, Pool};
 
@@ -17,6 +19,8 @@ pub(super) struct ReceiveQueue<'p> {
     /// The number among all queues of all ports.
     pub(super) number: usize,
     pub(super) half: Box<dyn Receive<'p> + 'p>,
+    /// Packets that earlier halves lost.
+    lost_before: u64,
     state: State,
 }
 
@@ -25,6 +29,8 @@ enum State {
     Works,
     /// It failed, and is tried again at this time.
     Fails(u64),
+    /// It was taken away, and may be replaced.
+    Closed,
     Over,
 }
 
@@ -38,7 +44,36 @@ impl<'p> ReceiveQueue<'p> {
         number: usize,
         half: Box<dyn Receive<'p> + 'p>,
     ) -> Self {
-        Self { port, queue, number, half, state: State::Works }
+        Self { port, queue, number, half, lost_before: 0, state: State::Works }
+    }
+
+    /// Replaces the halves of a port by these. A thread that had some and gets none keeps a closed one, so that it does
+    /// not end.
+    pub(super) fn renew(
+        sources: &mut Vec<Self>,
+        port: u16,
+        halves: Vec<(usize, Box<dyn Receive<'p> + 'p>)>,
+    ) {
+        let of_port = || sources.iter().filter(|source| source.port == port);
+        let Some(first) = of_port().next() else { return };
+        let from = first.number - first.queue;
+        let lost_before = of_port().map(Self::lost).sum();
+        sources.retain(|source| source.port != port);
+        let at = sources.len();
+        for (queue, half) in halves {
+            sources.push(Self::new(port, queue, from + queue, half));
+        }
+        if sources.len() == at {
+            let mut closed = Self::new(port, 0, from, Box::new(Closed));
+            closed.state = State::Closed;
+            sources.push(closed);
+        }
+        sources[at].lost_before = lost_before;
+    }
+
+    /// Packets that the port lost before they came here.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost_before + self.half.lost()
     }
 
     /// Appends the waiting packets to the burst, with the port's number.
@@ -80,6 +115,12 @@ impl<'p> ReceiveQueue<'p> {
         let before = self.state;
         let mut last = None;
         match result {
+            // A port that is gone may well have nothing to report.
+            Ok(())
+                if matches!(before, State::Fails(_)) && self.half.wait(Duration::ZERO).is_err() =>
+            {
+                self.state = State::Fails(now + PAUSE);
+            }
             Ok(()) => {
                 if matches!(mem::replace(&mut self.state, State::Works), State::Fails(_)) {
                     (events.to)(Event::Recovered { port: port() });
@@ -108,7 +149,7 @@ impl<'p> ReceiveQueue<'p> {
         match self.state {
             State::Works => true,
             State::Fails(until) => now >= until,
-            State::Over => false,
+            State::Closed | State::Over => false,
         }
     }
 }

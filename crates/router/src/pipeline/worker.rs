@@ -11,6 +11,7 @@ use super::bell::Bell;
 use super::counters::{Loss, WorkerCounters};
 use super::exits::Exits;
 use super::hold::Hold;
+use super::renew::{Inbox, Letter};
 use super::ring::{Receiver, Sender};
 use super::source::{PAUSE, ReceiveQueue};
 use super::spread::flow;
@@ -44,6 +45,7 @@ pub(super) struct Spread<'p> {
 pub(super) struct Worker<'p, 'r> {
     pub(super) pool: &'p Pool,
     pub(super) shared: &'r Shared,
+    pub(super) inbox: &'r Inbox<'p>,
     pub(super) bell: Arc<Bell>,
     pub(super) counters: Arc<WorkerCounters>,
     pub(super) sources: Vec<ReceiveQueue<'p>>,
@@ -88,6 +90,7 @@ impl<'p> Worker<'p, '_> {
         while !self.has_ended() {
             self.work(&mut idle_since);
         }
+        self.inbox.close();
         self.exits.close();
     }
 
@@ -120,6 +123,9 @@ impl<'p> Worker<'p, '_> {
 
     /// Processes all waiting packets once. Returns their number.
     fn round(&mut self) -> usize {
+        if self.inbox.has_mail() {
+            self.renew();
+        }
         let mut moved = 0;
         if !self.only_sends && !self.shared.is_stopped() {
             moved += self.receive();
@@ -151,7 +157,7 @@ impl<'p> Worker<'p, '_> {
             if count > 0 {
                 moved += count;
                 let lost = self.sources.iter().filter(|source| source.port == port);
-                let lost = lost.map(|source| source.half.lost()).sum();
+                let lost = lost.map(ReceiveQueue::lost).sum();
                 self.counters.ports[usize::from(port)].lost_in.set(lost);
                 if self.lookup.is_none() {
                     self.hand_out(&mut burst, number, before);
@@ -316,7 +322,7 @@ impl<'p> Worker<'p, '_> {
     fn rest(&mut self) {
         self.exits.flush(true);
         self.bell.sleep();
-        if !self.has_input() && !self.has_ended() {
+        if !self.has_input() && !self.inbox.has_mail() && !self.has_ended() {
             self.wait();
         }
         self.bell.wake();
@@ -335,6 +341,14 @@ impl<'p> Worker<'p, '_> {
             if lookup.stage.is_changed() {
                 lookup.retry_at = 0;
             }
+        }
+    }
+
+    /// Replaces halves of ports.
+    fn renew(&mut self) {
+        for Letter { port, receive, transmit, .. } in self.inbox.take() {
+            ReceiveQueue::renew(&mut self.sources, port as u16, receive);
+            self.exits.renew(port, transmit);
         }
     }
 

@@ -13,6 +13,8 @@ mod bpf;
 pub mod dpdk;
 #[cfg(target_os = "linux")]
 pub mod host;
+#[cfg(target_os = "linux")]
+mod identity;
 pub mod memory;
 #[cfg(target_os = "linux")]
 mod partial;
@@ -23,6 +25,9 @@ mod system;
 pub mod tap;
 #[cfg(target_os = "linux")]
 pub mod xdp;
+
+#[cfg(target_os = "linux")]
+pub use identity::Identity;
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -5,6 +5,8 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
+use crate::Pool;
+use crate::pool::HEADROOM;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice};
 
@@ -12,6 +14,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice};
 pub(super) struct Interface {
     /// The port's name: `afxdp:eth1`.
     pub port: String,
+    /// The interface's name when it was found.
     pub name: String,
     pub index: u32,
     pub mac: [u8; 6],
@@ -56,17 +59,15 @@ impl Interface {
         io::Error::new(kind, format!("{}: {what}", self.port))
     }
 
-    /// That the longest packets fit into slots with so much room.
-    pub fn check_room(&self, room: usize) -> io::Result<()> {
-        // Ethernet and two VLAN tags.
-        let longest = self.mtu as usize + 14 + 8;
-        if longest <= room {
+    /// That the longest packets fit into the pool's slots.
+    pub fn check_room(&self, pool: &Pool) -> io::Result<()> {
+        let room = room(pool);
+        if self.mtu as usize <= room {
             return Ok(());
         }
         let what = format!(
-            "its packets have up to {} bytes (MTU), the pool's slots have room for {}: make slots longer, or the MTU smaller",
-            self.mtu,
-            room.saturating_sub(14 + 8)
+            "its packets have up to {} bytes (MTU), the pool's slots have room for {room}: make slots longer, or the MTU smaller",
+            self.mtu
         );
         Err(self.error(io::ErrorKind::InvalidInput, &what))
     }
@@ -169,6 +170,11 @@ impl Interface {
         ioctl(&self.socket, libc::SIOCSIFFLAGS, &mut ifreq)
             .map_err(|error| explain(&self.port, NEEDS_ADMIN, error))
     }
+}
+
+/// The longest IP packet that fits into a slot, behind an Ethernet header with two VLAN tags.
+pub(super) fn room(pool: &Pool) -> usize {
+    pool.slot_len().saturating_sub(HEADROOM + 14 + 8)
 }
 
 /// The advice if the right to change interfaces is missing.

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use super::system::{self, Interface, NEEDS_ADMIN, explain, is_full};
 use super::{Port, Queue, Receive, Transmit};
-use crate::pool::HEADROOM;
 use crate::{Packet, Pool};
 
 /// Options of a TAP port.
@@ -60,7 +59,7 @@ pub fn open<'p>(name: &str, pool: &'p Pool, options: &TapOptions) -> io::Result<
             explain(&name_of_port, hint, error)
         })?;
     let interface = Arc::new(Interface::find("tap", name)?);
-    interface.check_room(pool.slot_len() - HEADROOM)?;
+    interface.check_room(pool)?;
     interface.set_up()?;
     let queues = files
         .into_iter()

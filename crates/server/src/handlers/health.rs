@@ -9,6 +9,7 @@ use super::tables;
 use crate::api;
 use crate::http::answer::{Answer, Refusal, json};
 use crate::http::params::Params;
+use crate::options::Obstacle;
 use crate::site::Site;
 use crate::table::TableName;
 
@@ -20,10 +21,14 @@ pub(crate) fn healthz(site: &Arc<Site>, _: &Params) -> Answer {
 }
 
 pub(crate) fn readyz(site: &Arc<Site>, _: &Params) -> Answer {
-    if is_ready(site) {
-        return ok();
+    let not_ready = |why: String| Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why));
+    if !is_ready(site) {
+        return not_ready("no table is complete so far".to_owned());
     }
-    Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no table is complete so far"))
+    match site.options.obstacle.as_ref().and_then(|Obstacle(ask)| ask()) {
+        Some(why) => not_ready(why),
+        None => ok(),
+    }
 }
 
 /// Whether some table has been complete since the server began.

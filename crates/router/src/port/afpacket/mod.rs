@@ -26,7 +26,6 @@ use self::transmit::PacketTransmit;
 use super::system::{self, Interface, explain};
 use super::{Port, Queue};
 use crate::Pool;
-use crate::pool::HEADROOM;
 
 /// How an AF_PACKET port is opened.
 #[derive(Clone, Debug)]
@@ -50,7 +49,7 @@ impl Default for AfPacketOptions {
 /// right to do so is missing (CAP_NET_RAW).
 pub fn open<'p>(name: &str, pool: &'p Pool, options: &AfPacketOptions) -> io::Result<Port<'p>> {
     let interface = Arc::new(Interface::find("afpacket", name)?);
-    interface.check_room(pool.slot_len() - HEADROOM)?;
+    interface.check_room(pool)?;
     let queues = options.queues.max(1);
     let mut fanout = None;
     let queues = (0..queues)

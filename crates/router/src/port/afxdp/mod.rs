@@ -42,7 +42,6 @@ use super::system::{Interface, explain, is_full};
 use super::xdp::FastPath;
 use super::{Port, Queue, bpf};
 use crate::Pool;
-use crate::pool::HEADROOM;
 
 /// The place where the program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -234,7 +233,7 @@ fn check(interface: &Interface, pool: &Pool, options: &AfXdpOptions) -> io::Resu
         let what = format!("rings of {ring} entries: it must be a power of two");
         return Err(interface.error(io::ErrorKind::InvalidInput, &what));
     }
-    interface.check_room(pool.slot_len() - HEADROOM)
+    interface.check_room(pool)
 }
 
 /// Entries of a ring if no number is wanted. A kernel thread that receives for a virtual interface may have the core

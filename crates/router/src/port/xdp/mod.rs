@@ -200,8 +200,15 @@ impl FastPath {
     /// If there is no such port, or the system refuses.
     pub fn set_port(&self, port: u16, interface: u32) -> io::Result<()> {
         self.map("ports")?.set(port.into(), &interface.to_ne_bytes())?;
-        lock(&self.tables).interfaces.push((port, interface));
-        self.set_fast(port, true);
+        let mut tables = lock(&self.tables);
+        let known = tables.interfaces.len();
+        tables.interfaces.retain(|(known, _)| *known != port);
+        let is_new = tables.interfaces.len() == known;
+        tables.interfaces.push((port, interface));
+        drop(tables);
+        if is_new {
+            self.set_fast(port, true);
+        }
         Ok(())
     }
 
@@ -212,7 +219,8 @@ impl FastPath {
         let mut tables = lock(&self.tables);
         let mut changed = Vec::new();
         for (port, interface) in tables.interfaces.clone() {
-            let is_fast = features.sends(interface).unwrap_or(true);
+            // An interface that is gone changes nothing.
+            let Some(is_fast) = features.sends(interface) else { continue };
             if let Some(place) = tables.is_fast.get_mut(usize::from(port))
                 && std::mem::replace(place, is_fast) != is_fast
             {
