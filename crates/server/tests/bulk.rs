@@ -141,6 +141,18 @@ fn arrow_streams_are_answered_batch_by_batch() {
     }
 }
 
+/// Rows that are longer than all that waits between a client and its thread.
+#[test]
+fn long_rows_are_answered_in_pieces() {
+    let mut lab = Lab::new(|_| {});
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 1));
+    let body = format!("10.0.0.1\t{}\n", "x".repeat(3 << 20)).repeat(3);
+    let mut client = lab.client();
+    let answer = client.post("/v1/lookup?table=bgp&add=prefix", "text/plain", body.clone());
+    let expected = body.replace('\n', "\t10.0.0.0/8\n");
+    assert!(answer.unwrap().body == expected);
+}
+
 /// A few kilobytes that are unpacked to 80 MiB are refused before they are unpacked.
 #[test]
 fn arrow_batches_are_bounded_unpacked() {

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use fibula_core::{Attributes, BgpAttributes, Change, Update};
 use fibula_server::api::{self, Lost};
 use fibula_server::client::ChangeEvent;
 use serde_json::{Value, json};
@@ -32,6 +33,30 @@ fn announced(table: &str, prefix: &str, peer: u32, path: (u32, u32)) -> Value {
 
 fn gone(table: &str, prefix: &str) -> Value {
     json!({ "table": table, "prefix": prefix, "peer": null, "attributes": null })
+}
+
+/// Changes with long attributes come in order and complete, in events that are written as the reader takes them.
+#[test]
+fn long_attributes_come_in_parts() {
+    let lab = Lab::new(|_| {});
+    let mut stream = TcpStream::connect(lab.address()).unwrap();
+    stream.write_all(b"GET /v1/changes HTTP/1.0\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with(": changes")));
+    let communities = "64500:1 ".repeat(5000);
+    let bgp = BgpAttributes { communities: &communities, ..BgpAttributes::default() };
+    for number in 0..200_u8 {
+        let prefix = format!("10.{number}.0.0/16").parse().unwrap();
+        let change = Change::Announce(Attributes::Bgp(&bgp));
+        let (vrf, peer) = (lab.live.vrf("bgp"), lab.peers[0]);
+        lab.live.apply(&Update { vrf, peer, ..Update::new(prefix, change) }).unwrap();
+    }
+    let mut changes = lines.filter(|line| line.starts_with("data: "));
+    for number in 0..200 {
+        let change: Value = serde_json::from_str(&changes.next().unwrap()[6..]).unwrap();
+        assert_eq!(change["prefix"], format!("10.{number}.0.0/16"));
+        assert_eq!(change["attributes"]["communities"].as_str().unwrap().len(), communities.len());
+    }
 }
 
 #[test]

@@ -31,8 +31,10 @@ pub(crate) const MOST: u64 = 1000;
 
 pub(crate) const VIEWS: &[&str] = &["covered", "exact"];
 
-/// Maximum number of changes that a reader of events takes at once.
+/// Maximum number of changes that a reader of events takes at once, and the length of a text after which it writes no
+/// more of them.
 const PART: usize = 256;
+const TEXT: usize = 64 << 10;
 /// Maximum number of changes that a reader skips before other tasks have their turn.
 const SCANNED: usize = 16 * PART;
 /// Interval of keep-alive comments while nothing changes.
@@ -131,6 +133,7 @@ pub(crate) fn events(site: &Arc<Site>, params: &Params) -> Answer {
         which,
         next,
         ready: lost.map(event_lost).into_iter().collect(),
+        changes: VecDeque::new(),
         newest: until_newer(site, next),
         quiet: Box::pin(sleep(QUIET)),
         is_first: true,
@@ -161,6 +164,12 @@ fn begin(history: &History, base: u64, last: Option<u64>) -> (u64, Option<Option
     }
 }
 
+/// The length of a change's event, about.
+fn text_length(change: &Changed) -> usize {
+    let bgp = change.best.as_ref().and_then(|set| set.bgp());
+    400 + bgp.map_or(0, |bgp| bgp.as_path.len() + bgp.communities.len())
+}
+
 fn event_lost(lost: Option<u64>) -> Bytes {
     let shape = serde_json::to_string(&api::Lost { lost }).unwrap_or_default();
     format!("event: lost\ndata: {shape}\n\n").into()
@@ -184,6 +193,8 @@ struct ChangeEvents {
     which: Which,
     next: u64,
     ready: VecDeque<Bytes>,
+    /// Changes that were read, and are not written yet: references to what the history has, not texts.
+    changes: VecDeque<Changed>,
     newest: Pin<Box<dyn Future<Output = ()> + Send>>,
     quiet: Pin<Box<Sleep>>,
     /// Whether nothing was sent so far.
@@ -204,6 +215,10 @@ impl Events for ChangeEvents {
                 self.quiet.as_mut().reset(tokio::time::Instant::now() + QUIET);
                 return Poll::Ready(Some(piece));
             }
+            if let Some(text) = self.write() {
+                self.ready.push_back(text);
+                continue;
+            }
             if self.newest.as_mut().poll(cx).is_pending() {
                 ready!(self.quiet.as_mut().poll(cx));
                 self.ready.push_back(Bytes::from_static(b": nothing changed\n\n"));
@@ -222,6 +237,27 @@ impl Events for ChangeEvents {
 }
 
 impl ChangeEvents {
+    /// The events of the next changes that were read.
+    fn write(&mut self) -> Option<Bytes> {
+        let mut length = 0;
+        let is_short = |change: &&Changed| {
+            let is_first = length == 0;
+            length += text_length(change);
+            is_first || length <= TEXT
+        };
+        let count = self.changes.iter().take_while(is_short).count();
+        if count == 0 {
+            return None;
+        }
+        let changes: Vec<Changed> = self.changes.drain(..count).collect();
+        let mut text = String::with_capacity(400 * count);
+        for change in shapes(&self.site, &changes) {
+            let shape = serde_json::to_string(&change).unwrap_or_default();
+            let _ = write!(text, "id: {}\nevent: change\ndata: {shape}\n\n", change.id);
+        }
+        Some(text.into())
+    }
+
     /// Takes the next changes; false if the request selects none of many.
     fn read(&mut self) -> bool {
         let mut scanned = 0;
@@ -234,15 +270,8 @@ impl ChangeEvents {
             if lost > 0 {
                 self.ready.push_back(event_lost(Some(lost)));
             }
-            if !changes.is_empty() {
-                let mut text = String::with_capacity(400 * changes.len());
-                for change in shapes(&self.site, &changes) {
-                    let shape = serde_json::to_string(&change).unwrap_or_default();
-                    let _ = write!(text, "id: {}\nevent: change\ndata: {shape}\n\n", change.id);
-                }
-                self.ready.push_back(text.into());
-            }
-            if !self.ready.is_empty() || is_end {
+            self.changes.extend(changes);
+            if !self.ready.is_empty() || !self.changes.is_empty() || is_end {
                 break true;
             }
             if scanned >= SCANNED {

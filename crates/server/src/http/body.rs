@@ -39,8 +39,8 @@ impl Payload {
         match self {
             Self::Whole(bytes) => bytes.len(),
             Self::Parts(_, held) => PARTS + held,
-            // The channel of a bulk lookup has a few of its pieces, of 64 KiB each.
-            Self::Pieces(_) => 4 * PARTS,
+            // The channel of a bulk lookup has four pieces, of at most 128 KiB each, and one is on its way.
+            Self::Pieces(_) => 5 * PARTS,
             Self::Events(_) => PARTS,
         }
     }

@@ -239,13 +239,15 @@ impl Read for Input {
 pub(super) struct Output(pub(super) Shared);
 
 impl Write for Output {
+    /// Takes at most a piece, however long a row is: pieces wait in the channel.
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         let pipe = &mut *self.0.borrow_mut();
-        pipe.output.extend_from_slice(buf);
+        let count = buf.len().min(PIECE);
+        pipe.output.extend_from_slice(&buf[..count]);
         if pipe.output.len() >= PIECE {
             pipe.send()?;
         }
-        Ok(buf.len())
+        Ok(count)
     }
 
     /// Does nothing: pieces are sent when they are large, or when no more input arrives for a while.
