@@ -109,10 +109,7 @@ impl Conversation {
         let answers = ConnectionAnswers::new(Arc::clone(&site.answers));
         let service = service_fn(move |request: Request<Incoming>| {
             let (site, answers) = (Arc::clone(&site), Arc::clone(&answers));
-            async move {
-                let response = answer(site, is_loopback, request).await;
-                Ok::<_, Infallible>(answers.send(response))
-            }
+            async move { Ok::<_, Infallible>(answer(site, is_loopback, answers, request).await) }
         });
         let mut connection = builder.serve_connection(TokioIo::new(stream), service);
         let done = tokio::select! {
@@ -153,9 +150,9 @@ impl Conversation {
             let (site, answers) = (Arc::clone(&site), Arc::clone(&answers));
             let open = Open::new(&activity);
             async move {
-                let response = answer(site, is_loopback, request).await;
+                let response = answer(site, is_loopback, answers, request).await;
                 drop(open);
-                Ok::<_, Infallible>(answers.send(response))
+                Ok::<_, Infallible>(response)
             }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service);

@@ -13,14 +13,16 @@ use crate::http::answer::{Answer, Refusal};
 use crate::http::body::Payload;
 use crate::http::endpoint::{Endpoint, Verb};
 use crate::http::params::{Params, shown};
+use crate::http::sending::{ConnectionAnswers, SentBody};
 use crate::site::Site;
 
-/// Answers a request, or refuses it with a sentence.
+/// Answers a request, or refuses it with a sentence. The answer counts among those of its connection.
 pub(crate) async fn answer(
     site: Arc<Site>,
     is_loopback: bool,
+    answers: Arc<ConnectionAnswers>,
     request: Request<Incoming>,
-) -> Response<Payload> {
+) -> Response<SentBody> {
     let is_head = request.method() == Method::HEAD;
     let found = find(&request);
     let number = found.as_ref().map(|(number, _)| *number).ok();
@@ -32,15 +34,16 @@ pub(crate) async fn answer(
         Err(refusal) => Err(refusal),
     };
     let mut response = answer.unwrap_or_else(Refusal::into_response);
-    site.counts.answered(number, response.status());
-    let headers = response.headers_mut();
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if is_head {
         if let Some(length) = hyper::body::Body::size_hint(response.body()).exact() {
             response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
         }
         *response.body_mut() = Payload::Whole(bytes::Bytes::new());
     }
+    let mut response = answers.send(response);
+    site.counts.answered(number, response.status());
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 

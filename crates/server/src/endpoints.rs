@@ -131,7 +131,7 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
             },
         ],
         returns: Returns::Media(bulk::MEDIA),
-        refusals: &[404, 408, 413, 415, 429],
+        refusals: &[404, 408, 413, 415],
         handler: Handler::Bulk,
         ..GET
     },
@@ -168,7 +168,7 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
             ),
         ],
         returns: Returns::Json("Search"),
-        refusals: &[404, 429],
+        refusals: &[404],
         handler: Handler::Slow(search::search),
         ..GET
     },
@@ -216,7 +216,7 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
             ),
         ],
         returns: Returns::Events(&[("change", "Change"), ("lost", "Lost")]),
-        refusals: &[404, 429],
+        refusals: &[404],
         handler: Handler::Now(changes::events),
         ..GET
     },
@@ -232,7 +232,7 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
         summary: "The number of prefixes of each length in a table.",
         query: &[ONE_TABLE],
         returns: Returns::Json("Histogram"),
-        refusals: &[404, 429],
+        refusals: &[404],
         handler: Handler::Slow(tables::histogram),
         ..GET
     },
@@ -242,7 +242,7 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
                   other than the default route cover.",
         query: &[ONE_TABLE],
         returns: Returns::Media(&["application/octet-stream"]),
-        refusals: &[404, 429],
+        refusals: &[404],
         handler: Handler::Slow(tables::hilbert),
         ..GET
     },

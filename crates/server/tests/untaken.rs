@@ -89,6 +89,12 @@ fn untaken_answers_are_bounded_for_a_connection_and_in_all() {
         assert_eq!((count(first, 200), count(first, 429)), (16, 4), "{statuses:?}");
         assert_eq!(count(second, 200) + count(second, 503), 20, "{statuses:?}");
         assert!((6..=9).contains(&count(second, 200)), "{statuses:?}");
+        let metrics = apart(|| lab.client().get("/metrics", &[]).unwrap().body);
+        let refused = format!(
+            "fibula_http_requests_total{{method=\"GET\",endpoint=\"/v1/hilbert\",status=\"4xx\"}} {}\n",
+            count(&statuses, 429)
+        );
+        assert!(String::from_utf8_lossy(&metrics).contains(&refused), "{refused}");
         let bytes = held(&lab);
         assert!((1 << 20..(3 << 19) + (256 << 10)).contains(&bytes), "{bytes}");
         // Others are served.

@@ -27,8 +27,9 @@ const STEP: usize = 64;
 const PATHS: usize = 1024;
 /// Maximum number of paths that are written at once.
 const WRITTEN: usize = 64;
-/// The memory of a path, its peer and the peer's name.
+/// The memory of a path, its peer and the peer's name, and the maximum that is counted for the paths of a prefix.
 const PATH_BYTES: usize = 256;
+const PATHS_BYTES: usize = 4 << 20;
 
 pub(crate) fn routes(site: &Arc<Site>, params: &Params) -> Answer {
     let prefix = prefix(&params.rest)?;
@@ -39,7 +40,7 @@ pub(crate) fn routes(site: &Arc<Site>, params: &Params) -> Answer {
     let vrfs = site.live.with_rib(|rib| tables(rib, table))?;
     let peers = site.live.with_rib(|rib| rib.peers().len());
     // A prefix has a path of each peer at most, or a few.
-    let held = vrfs.len() * size_of::<Vrf>() + peers * PATH_BYTES;
+    let held = vrfs.len() * size_of::<Vrf>() + (peers * PATH_BYTES).min(PATHS_BYTES);
     let site = Arc::clone(site);
     let tables: Box<dyn Iterator<Item = Vec<u8>> + Send> = match (prefix, params.prefix("after")?) {
         (AnyPrefix::V4(prefix), None) => {
