@@ -120,6 +120,8 @@ pub enum SourceState {
     Up,
     /// The connection is lost, and its routes stay for a while.
     Lost,
+    /// A file is damaged, so that the table lacks what it has.
+    Damaged,
 }
 
 impl SourceState {
@@ -130,6 +132,7 @@ impl SourceState {
             Self::Resync => "resync",
             Self::Up => "up",
             Self::Lost => "lost",
+            Self::Damaged => "damaged",
         }
     }
 }

@@ -20,7 +20,7 @@
 
 use std::time::Duration;
 
-use fibula_ingest::{Decoder, DriveError, Driver, StopReason};
+use fibula_ingest::{Damage, Decoder, DriveError, Driver, StopReason};
 use fibula_rib::{Listener, Peer};
 
 use crate::listen::NOBODY;
@@ -196,6 +196,20 @@ impl Protocol for Session {
     fn disconnected(&mut self, now: Duration) {
         // Its routes stay until the hold time is over. Without a peer there are none to wait for: unknown clients that
         // connect and send nothing must not keep their sessions.
+        if let State::Resync(driver, ..) | State::Up(driver, _) = &self.state
+            && !driver.pending().is_empty()
+        {
+            self.peers.figures.damaged += 1;
+            let bytes = driver.pending().len();
+            let what = format!("the stream ended within a record, of which {bytes} bytes came");
+            let (record, offset) = (driver.records() + 1, driver.offset());
+            (self.events)(Event::Damaged(Damage {
+                file: "".into(),
+                record,
+                offset,
+                what: what.into(),
+            }));
+        }
         if self.is_connected() {
             self.state = if self.peers.all.is_empty() { State::Idle } else { State::Lost(now) };
         }

@@ -161,7 +161,7 @@ export function peerGrid(signal, ids) {
 }
 
 // `resync` and `idle` wait for something: neither good nor bad.
-const stateClass = (state) => ({ up: "good", down: "bad", lost: "bad" })[state] ?? "warn";
+const stateClass = (state) => ({ up: "good", down: "bad", lost: "bad", damaged: "bad" })[state] ?? "warn";
 
 function peerRow(peer) {
     return {

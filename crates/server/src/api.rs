@@ -223,8 +223,8 @@ pub struct SourceStatus {
     pub endpoint: String,
     /// The table that it feeds. If it feeds others too, their names are this one, a slash, and a name.
     pub table: String,
-    /// `idle`; `resync` while it sends the whole table; `up`; or `lost`: the connection has ended, and its routes are
-    /// still used.
+    /// `idle`; `resync` while it sends the whole table; `up`; `lost`: the connection has ended, and its routes are still
+    /// used; `damaged`: the table lacks what a damaged file has.
     pub state: String,
     /// The time of the last change of state, RFC 3339 in UTC.
     pub since: String,

@@ -82,6 +82,14 @@ impl Site {
         self.board.all().into_iter().map(source).collect()
     }
 
+    /// The first source whose table lacks what a damaged file has, with the reason.
+    pub(crate) fn damaged(&self) -> Option<String> {
+        let all = self.board.all();
+        let source = all.iter().find(|source| source.state == SourceState::Damaged)?;
+        let why = source.trouble.as_deref().unwrap_or("a file is damaged");
+        Some(format!("{}: {why}", source.name))
+    }
+
     /// The names of VRFs that are followed or have had routes, by number.
     pub(crate) fn tables(&self) -> Vec<Vrf> {
         let mut all = self.live.with_rib(|rib| rib.vrfs().collect::<Vec<_>>());

@@ -55,6 +55,25 @@ fn ready_once_a_table_was_complete() {
     );
 }
 
+/// A damaged file is a gap in the table, even if it was complete before.
+#[test]
+fn not_ready_while_a_damaged_file_is_missing() {
+    let mut lab = Lab::new(|_| {});
+    let mut client = lab.client();
+    let mut ready = || client.get("/readyz", &[]).unwrap();
+    lab.board.set(source(SourceState::Up));
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 1));
+    assert_eq!(ready().status, 200);
+    lab.board.update("bmp", |status| {
+        status.state = SourceState::Damaged;
+        status.trouble = Some("rib.1000: behind byte 9: its last record is cut".to_owned());
+    });
+    let why = "bmp: rib.1000: behind byte 9: its last record is cut";
+    assert_eq!(refusal(&ready()), (503, why.to_owned()));
+    lab.board.update("bmp", |status| status.state = SourceState::Up);
+    assert_eq!(ready().status, 200);
+}
+
 /// A change that readers do not see in time. The pace of this lab is a millisecond; the limit is less.
 #[test]
 fn not_well_while_changes_wait_too_long() {

@@ -67,7 +67,7 @@ impl Hub {
         });
         let rank = |state: &SourceState| match state {
             SourceState::Idle => 0,
-            SourceState::Lost => 1,
+            SourceState::Lost | SourceState::Damaged => 1,
             SourceState::Resync => 2,
             SourceState::Up => 3,
         };

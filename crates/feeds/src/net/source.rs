@@ -127,12 +127,16 @@ impl Default for Retry {
 /// later one was read is reported and skipped.
 ///
 /// The folder is **begun** with its newest dump (`rib*`, `bview*`), or with its first file if there is none;
-/// earlier files are ignored, and so are later dumps, which repeat the updates. With
+/// earlier files are ignored, and so are later dumps, which repeat the updates, unless a file was damaged. With
 /// [`Folder::after`] it continues after that file. After a dump was read, routes of its peers that it does not contain
 /// are withdrawn.
 ///
-/// A file that is **damaged** is reported, its readable part is used, and the folder continues: later files are worth
-/// more than a table that no longer changes.
+/// A file that is **damaged** (a failed checksum, a cut archive or last record, most of its records) is reported, and
+/// nothing of it is taken: each file is read twice, and the first time nothing is passed on. The folder continues,
+/// because later files are worth more than a table that no longer changes, but its state is
+/// [`SourceState::Damaged`](crate::SourceState) until the table has what is missing: until the file is replaced before
+/// a later one was taken, or the next dump is taken. A damaged dump at the beginning is replaced by the one before.
+/// Whether a table dump without compression ends early between two records cannot be seen.
 #[derive(Clone)]
 pub struct Folder {
     /// The folder.

@@ -45,6 +45,17 @@ fn put(folder: &Path, name: &str, text: &str) {
     fs::rename(unfinished, folder.join(name)).unwrap();
 }
 
+/// Makes a complete file with these bytes appear.
+fn put_bytes(folder: &Path, name: &str, bytes: &[u8]) {
+    fs::write(folder.join(".unfinished"), bytes).unwrap();
+    fs::rename(folder.join(".unfinished"), folder.join(name)).unwrap();
+}
+
+/// Whether this file was taken.
+fn taken_of(net: &Net, file: &str) -> bool {
+    net.has_report(&format!("mrt: {file}: 1 updates"))
+}
+
 /// The files that were taken, in order.
 fn taken(net: &Net) -> Vec<String> {
     let of_report = |report: &String| {
@@ -129,47 +140,98 @@ fn files_that_grow_are_waited_for() {
 }
 
 #[test]
-fn bad_files_are_reported_and_the_folder_continues() {
+fn a_damaged_file_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let net = Net::start(vec![folder(path, Duration::ZERO, None)]);
     net.wait("the empty folder", is_up);
-    // A damaged archive: its readable part is used.
+    // An archive that is cut, and one with a flipped bit: what can be read of them may be wrong.
     let text: String =
         (0..50_000).map(|i| format!("+ 0 10.{}.{}.0/24 1\n", i / 250, i % 250)).collect();
-    let mut archive = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut archive = GzEncoder::new(Vec::new(), Compression::none());
     archive.write_all(b"peer 0 1\n").unwrap();
     archive.write_all(text.as_bytes()).unwrap();
-    let mut bytes = archive.finish().unwrap();
-    bytes.truncate(bytes.len() / 2);
-    fs::write(path.join(".cut"), bytes).unwrap();
-    fs::rename(path.join(".cut"), path.join("updates.1000.gz")).unwrap();
+    let whole = archive.finish().unwrap();
+    put_bytes(path, "updates.1000.gz", &whole[..whole.len() / 2]);
+    let mut flipped = whole.clone();
+    let value = flipped.windows(6).rposition(|bytes| bytes == b"/24 1\n").unwrap() + 4;
+    flipped[value] ^= 1;
+    put_bytes(path, "updates.1000a.gz", &flipped);
+    let is_damaged = |net: &Net| net.state("mrt") == Some(SourceState::Damaged);
     net.wait("the cut one", |net| net.has_report("mrt: updates.1000.gz: "));
-    let report = net.reports().into_iter().find(|report| report.contains("updates.1000")).unwrap();
-    assert!(report.ends_with("updates of it were taken"), "{report}");
-    let before = net.paths().len();
-    assert!((1000..50_000).contains(&before), "{before}");
+    net.wait("the flipped one", |net| net.has_report("mrt: updates.1000a.gz: ") && is_damaged(net));
+    for report in net.reports().iter().filter(|report| report.contains("updates.1000")) {
+        assert!(report.contains(": behind byte "), "{report}");
+        assert!(report.contains(": the gzip archive is damaged or cut short: "), "{report}");
+        assert!(report.ends_with("; nothing of it was taken"), "{report}");
+    }
+    let trouble = net.status("mrt").unwrap().trouble.unwrap();
+    assert!(trouble.starts_with("updates.1000.gz: behind byte "), "{trouble}");
+    assert!(net.paths().is_empty());
 
     put(path, "updates.1001", "what\nis\nthis\n");
     put(path, "updates.1002", "peer 0 1\n+ 0 192.0.2.0/24 1\nbinary\n+ 0 198.51.100.0/24 1\n");
     fs::create_dir(path.join("updates.1003")).unwrap();
     put(path, "updates.1004", "peer 0 1\n+ 0 203.0.113.0/24 1\n+ 0 1.0.0.0/8 ");
-    put(path, "updates.1005", "peer 0 1\n+ 0 2001:db8::/32 1\n");
-    net.wait("the last", |net| taken(net).contains(&"updates.1005".to_owned()));
-    assert_eq!(net.paths().len(), before + 3);
+    put(path, "updates.1005", "peer 0 1\n+ 0 2001:db8::/32 1\nwhat\n");
+    net.wait("the last", |net| taken_of(net, "updates.1005"));
+    assert_eq!(net.paths(), table(&["2001:db8::/32"], 1));
     for report in [
-        "mrt: updates.1001: record 1, byte 0: no such word",
-        "mrt: updates.1001: 0 updates; 3 damaged parts were skipped",
-        "mrt: updates.1002: behind byte 0: not lines; 1 updates of it were taken",
-        "mrt: updates.1004: behind byte 30: its last record is cut: 14 bytes are left; 1 updates of it were taken",
+        "mrt: updates.1001: 3 of 3 records are damaged; the first is record 1, byte 0: no such word; nothing of it",
+        "mrt: updates.1002: behind byte 0: not lines; nothing of it was taken",
+        "mrt: updates.1004: behind byte 30: its last record is cut: 14 bytes are left; nothing of it was taken",
+        "mrt: updates.1005: record 3, byte 0: no such word",
+        "mrt: updates.1005: 1 updates; 1 damaged parts were skipped",
     ] {
         assert!(net.has_report(report), "{report}: {:#?}", net.reports());
     }
+    // The next dump has what is missing.
+    net.wait("the state", is_damaged);
+    put(path, "rib.1006", "peer 0 1\n+ 0 192.0.2.0/24 1\n");
+    net.wait("the dump", |net| is_up(net) && taken_of(net, "rib.1006"));
+    assert_eq!(net.paths(), table(&["192.0.2.0/24"], 1));
+    assert_eq!(net.status("mrt").unwrap().trouble, None);
+    put(path, "rib.1007", "peer 0 1\n+ 0 198.51.100.0/24 1\n");
+    put(path, "updates.1008", "peer 0 1\n+ 0 203.0.113.0/24 1\n");
+    net.wait("the next", |net| taken_of(net, "updates.1008"));
+    assert_eq!(net.paths(), table(&["192.0.2.0/24", "203.0.113.0/24"], 1));
     // The folder is removed and created again.
     fs::rename(path, path.with_extension("away")).unwrap();
     net.wait("its absence", |net| net.has_report("it is gone; the next attempt is made in 10s"));
     net.wait("the state", |net| net.state("mrt") == Some(SourceState::Lost));
     fs::rename(path.with_extension("away"), path).unwrap();
+}
+
+#[test]
+fn a_damaged_dump_is_no_beginning() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    put(path, "rib.1000", "peer 0 1\n+ 0 10.0.0.0/8 1\n");
+    put(path, "updates.1005", "peer 0 1\n+ 0 11.0.0.0/8 1\n");
+    put(path, "rib.2000", "peer 0 1\n+ 0 12.0.0.0/8 ");
+    let net = Net::start(vec![folder(path, Duration::ZERO, None)]);
+    net.wait("the older dump", |net| is_up(net) && taken_of(net, "updates.1005"));
+    assert!(
+        net.has_report("mrt: rib.2000: behind byte 9: its last record is cut: 15 bytes are left")
+    );
+    assert_eq!(net.paths(), table(&["10.0.0.0/8", "11.0.0.0/8"], 1));
+    drop(net);
+
+    // Without another dump the table has no beginning, until the file is replaced.
+    fs::remove_file(path.join("rib.1000")).unwrap();
+    fs::remove_file(path.join("updates.1005")).unwrap();
+    let net = Net::start(vec![folder(path, Duration::ZERO, None)]);
+    net.wait("the state", |net| net.state("mrt") == Some(SourceState::Damaged));
+    assert!(net.paths().is_empty());
+    put(path, "rib.2000", "peer 0 1\n+ 0 12.0.0.0/8 1\n");
+    net.wait("the whole one", |net| is_up(net) && taken_of(net, "rib.2000"));
+    assert_eq!(net.paths(), table(&["12.0.0.0/8"], 1));
+    // So with updates: the damaged file is replaced before a later one is taken.
+    put(path, "updates.2005", "peer 0 1\n+ 0 13.0.0.0/8 ");
+    net.wait("the state", |net| net.state("mrt") == Some(SourceState::Damaged));
+    put(path, "updates.2005", "peer 0 1\n+ 0 13.0.0.0/8 1\n");
+    net.wait("the whole one", |net| is_up(net) && taken_of(net, "updates.2005"));
+    assert_eq!(net.paths(), table(&["12.0.0.0/8", "13.0.0.0/8"], 1));
 }
 
 #[test]

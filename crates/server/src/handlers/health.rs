@@ -1,4 +1,4 @@
-//! Whether the server works, and whether at least one of its tables is complete.
+//! Whether the server works, and whether at least one of its tables is complete and none lacks a damaged file.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,6 +22,9 @@ pub(crate) fn healthz(site: &Arc<Site>, _: &Params) -> Answer {
 
 pub(crate) fn readyz(site: &Arc<Site>, _: &Params) -> Answer {
     let not_ready = |why: String| Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why));
+    if let Some(why) = site.damaged() {
+        return not_ready(why);
+    }
     if !is_ready(site) {
         return not_ready("no table is complete so far".to_owned());
     }

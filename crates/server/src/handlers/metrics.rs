@@ -217,7 +217,7 @@ fn sources(site: &Site, text: &mut Text) {
     let all = site.sources();
     text.head("source_state", "gauge", "1 for the state that a source is in.");
     for source in &all {
-        for state in ["idle", "resync", "up", "lost"] {
+        for state in ["idle", "resync", "up", "lost", "damaged"] {
             let labels = [("source", &*source.name), ("kind", &*source.kind), ("state", state)];
             text.sample("source_state", &labels, u8::from(source.state == state));
         }

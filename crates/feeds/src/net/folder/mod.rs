@@ -1,5 +1,6 @@
 //! The files of a folder, in the loop: decodes the blocks that the worker read.
 
+mod check;
 mod order;
 mod watch;
 mod worker;
@@ -50,6 +51,8 @@ pub(super) struct Reader {
     since: SystemTime,
     last: Option<Duration>,
     trouble: Option<String>,
+    /// The files that the table lacks because they are damaged, and why.
+    missing: BTreeMap<String, String>,
 }
 
 /// A file that is being read.
@@ -80,6 +83,8 @@ impl Reader {
             complete: Default::default(),
             growing: BTreeMap::new(),
             taken: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            decoder: Arc::clone(&folder.decoder),
         };
         // The thread is not joined: a hanging disk must not block a loop that stops.
         thread::Builder::new()
@@ -101,6 +106,7 @@ impl Reader {
             since: SystemTime::now(),
             last: None,
             trouble: None,
+            missing: BTreeMap::new(),
         })
     }
 
@@ -166,14 +172,19 @@ impl Reader {
                     self.bytes(&bytes, cx)?;
                 }
                 Found::End(read) => self.end_file(read, cx)?,
+                Found::Refused(Name(file), why) => {
+                    let why = format!("{why}; nothing of it was taken");
+                    self.missing.insert(file.clone(), why.clone());
+                    self.set_taken();
+                    self.pass_over(file, why, cx);
+                }
                 Found::Late(name) => self.pass_over(
                     name.0,
                     "it came, or changed, after its turn: it is not taken".to_owned(),
                     cx,
                 ),
                 Found::Waiting(time) => {
-                    self.set(SourceState::Up);
-                    self.trouble = None;
+                    self.set_taken();
                     self.look = time.or(Watch::BLIND).map(|time| cx.now + time);
                 }
                 Found::Failed(error) => self.unavailable(&error.to_string(), cx),
@@ -183,7 +194,7 @@ impl Reader {
     }
 
     fn begin(&mut self, name: Name, cx: &mut Context<'_>) -> Result<(), FeedError> {
-        if self.state != SourceState::Up {
+        if matches!(self.state, SourceState::Idle | SourceState::Lost) || name.is_dump() {
             self.set(SourceState::Resync);
         }
         self.peers.forget_names();
@@ -258,6 +269,11 @@ impl Reader {
                 cx.to.sweep(peer)?;
             }
         }
+        match failed {
+            None if name.is_dump() => self.missing.clear(),
+            None => drop(self.missing.remove(&name.0)),
+            Some(_) => {}
+        }
         let name = name.0;
         self.peers.figures.remarks.insert("file", name.clone());
         cx.to.position(&self.name, &name);
@@ -270,6 +286,7 @@ impl Reader {
                 let offset = driver.offset();
                 let why =
                     format!("behind byte {offset}: {why}; {updates} updates of it were taken");
+                self.missing.insert(name.clone(), why.clone());
                 self.pass_over(name, why, cx);
             }
         }
@@ -287,6 +304,13 @@ impl Reader {
             to.down(peer)?;
         }
         Ok(())
+    }
+
+    /// All files that are there were read.
+    fn set_taken(&mut self) {
+        let missing = self.missing.first_key_value();
+        self.trouble = missing.map(|(file, why)| format!("{file}: {why}"));
+        self.set(if missing.is_some() { SourceState::Damaged } else { SourceState::Up });
     }
 
     fn set(&mut self, state: SourceState) {

@@ -3,13 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Seek};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SendError, SyncSender};
 use std::time::{Duration, Instant, SystemTime};
 
+use fibula_ingest::Decoder;
 use mio::Waker;
 
+use super::check::check;
 use super::order::Name;
 
 /// A message of the worker to the loop.
@@ -20,6 +23,8 @@ pub(super) enum Found {
     Bytes(Vec<u8>),
     /// The end of the file, or the reason why reading stopped.
     End(io::Result<()>),
+    /// A file that is damaged, and why. Nothing of it was passed on.
+    Refused(Name, String),
     /// A file that became complete after a later one was taken.
     Late(Name),
     /// There is no further complete file for now. The time is when a file that is still being written must be looked at
@@ -38,13 +43,16 @@ pub(super) struct Worker {
     /// The last file that was read, or the name after which reading starts.
     pub(super) after: Option<Name>,
     pub(super) to: SyncSender<Found>,
-    pub(super) waker: std::sync::Arc<Waker>,
+    pub(super) waker: Arc<Waker>,
+    pub(super) decoder: Arc<dyn Fn() -> Box<dyn Decoder> + Send + Sync>,
     /// Files that are complete according to the system's notifications.
     pub(super) complete: BTreeSet<String>,
     /// Files that may still grow: their last stamp, and since when it has not changed.
     pub(super) growing: BTreeMap<String, (Stamp, Instant)>,
     /// The stamps of the last files that were read, as of that time.
     pub(super) taken: BTreeMap<Name, Option<Stamp>>,
+    /// The files that were refused, with their stamps: they are read again if they change while it is their turn.
+    pub(super) refused: BTreeMap<Name, Option<Stamp>>,
 }
 
 /// Maximum number of files whose stamps are kept.
@@ -52,6 +60,16 @@ const REMEMBERED: usize = 1000;
 
 /// The properties of a file that change when it is written.
 pub(super) type Stamp = (u64, Option<SystemTime>);
+
+/// How far the files of a folder were taken.
+enum Walked {
+    /// All of them.
+    All,
+    /// Up to one that may still grow for this time.
+    To(Duration),
+    /// The dump to begin with was refused.
+    NoBegin,
+}
 
 /// The receiver was dropped.
 struct Over;
@@ -93,20 +111,41 @@ impl Worker {
                 self.send(Found::Late(name))?;
             }
         }
-        let names = match self.names() {
-            Ok(names) => names,
-            Err(error) => return self.send(Found::Failed(error)),
-        };
-        let first = match self.after {
-            Some(_) => 0,
-            None => names.iter().rposition(Name::is_dump).unwrap_or(0),
-        };
-        for name in names.into_iter().skip(first) {
-            let is_later_dump = self.after.is_some() && name.is_dump();
-            if !is_later_dump {
+        loop {
+            let names = match self.names() {
+                Ok(names) => names,
+                Err(error) => return self.send(Found::Failed(error)),
+            };
+            let first = match self.after {
+                Some(_) => 0,
+                None => names.iter().rposition(|name| self.may_begin(name)).unwrap_or(0),
+            };
+            match self.take_all(names.into_iter().skip(first))? {
+                Walked::All => break,
+                Walked::To(time) => return self.send(Found::Waiting(Some(time))),
+                Walked::NoBegin => {}
+            }
+        }
+        self.growing.clear();
+        self.complete.clear();
+        self.send(Found::Waiting(None))
+    }
+
+    /// Takes the files in this order as far as they are complete.
+    fn take_all(&mut self, names: impl Iterator<Item = Name>) -> Result<Walked, Over> {
+        for name in names {
+            if self.is_refused(&name) {
+                continue;
+            }
+            let is_begun = self.after.is_some();
+            // What a refused file would have brought, the next dump brings.
+            let is_needed = !name.is_dump() || !is_begun || !self.refused.is_empty();
+            if is_needed {
                 match self.remains(&name) {
-                    Ok(None) => self.take(&name)?,
-                    Ok(Some(time)) => return self.send(Found::Waiting(Some(time))),
+                    Ok(None) if self.take(&name)? => {}
+                    Ok(None) if !is_begun && name.is_dump() => return Ok(Walked::NoBegin),
+                    Ok(None) => continue,
+                    Ok(Some(time)) => return Ok(Walked::To(time)),
                     // The file was removed: there is nothing to read or to wait for.
                     Err(_) => continue,
                 }
@@ -115,9 +154,16 @@ impl Worker {
             self.growing.remove(&name.0);
             self.after = Some(name);
         }
-        self.growing.clear();
-        self.complete.clear();
-        self.send(Found::Waiting(None))
+        Ok(Walked::All)
+    }
+
+    /// Whether the folder may begin with this file.
+    fn may_begin(&self, name: &Name) -> bool {
+        name.is_dump() && !self.is_refused(name)
+    }
+
+    fn is_refused(&self, name: &Name) -> bool {
+        self.refused.get(name).is_some_and(|then| *then == self.stamp(name))
     }
 
     /// The files after those that were read, in order.
@@ -160,18 +206,43 @@ impl Worker {
         Some((meta.len(), meta.modified().ok()))
     }
 
-    fn take(&mut self, name: &Name) -> Result<(), Over> {
-        self.taken.insert(name.clone(), self.stamp(name));
+    /// Passes the file on, unless it is damaged. Returns whether all of it was passed on.
+    fn take(&mut self, name: &Name) -> Result<bool, Over> {
+        let stamp = self.stamp(name);
+        self.taken.insert(name.clone(), stamp);
         if self.taken.len() > REMEMBERED {
             self.taken.pop_first();
         }
+        let checked = File::open(self.folder.join(&name.0))
+            .and_then(|file| Ok((file.try_clone()?, fibula_ingest::decompress(file)?)))
+            .map_err(|error| error.to_string())
+            .and_then(|(file, input)| check(input, (self.decoder)()).map(|()| file));
+        let file = match checked {
+            Ok(file) => file,
+            Err(why) => {
+                self.refused.insert(name.clone(), stamp);
+                self.send(Found::Refused(name.clone(), why))?;
+                return Ok(false);
+            }
+        };
         self.send(Found::Begin(name.clone()))?;
-        let read = self.read(&self.folder.join(&name.0))?;
-        self.send(Found::End(read))
+        let mut read = self.read(file)?;
+        if read.is_ok() && self.stamp(name) != stamp {
+            read = Err(io::Error::other("it changed while it was read"));
+        }
+        let is_whole = read.is_ok();
+        match is_whole {
+            true if name.is_dump() => self.refused.clear(),
+            true => drop(self.refused.remove(name)),
+            false => drop(self.refused.insert(name.clone(), stamp)),
+        }
+        self.send(Found::End(read))?;
+        Ok(is_whole)
     }
 
-    fn read(&self, path: &Path) -> Result<io::Result<()>, Over> {
-        let opened = File::open(path).and_then(fibula_ingest::decompress);
+    /// Passes the content of a file on that was read once.
+    fn read(&self, mut file: File) -> Result<io::Result<()>, Over> {
+        let opened = file.rewind().and_then(|()| fibula_ingest::decompress(file));
         let mut input = match opened {
             Ok((_, input)) => input,
             Err(error) => return Ok(Err(error)),
