@@ -1,5 +1,6 @@
 //! The interface between a protocol and the owner of its sockets.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use fibula_rib::Listener;
@@ -21,6 +22,11 @@ pub trait Protocol: Send {
     fn admit(&mut self, now: Duration, out: &mut Vec<u8>) -> Result<(), ConnectionRefusal> {
         let _ = (now, out);
         Ok(())
+    }
+
+    /// The address of this end of the connection that begins next.
+    fn local_address(&mut self, address: IpAddr) {
+        let _ = address;
     }
 
     /// A connection begins. Bytes to send are appended to `out`.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fibula_ingest::bgp::{AfiSafi, Message, reset};
+use fibula_ingest::bgp::{AfiSafi, Message, SessionRules, reset};
 use fibula_ingest::{Damage, Sink};
 use fibula_rib::{Listener, Peer};
 
@@ -80,6 +80,12 @@ impl BgpSession {
         self.peers.figures.remarks.insert("session", agreed.to_string());
         (self.events)(Event::Established { address: *address, agreed: Box::new(agreed.clone()) });
         if let Some(link) = &mut self.link {
+            let local_asn = self.neighbour.local_asn;
+            link.messages.judge_by(SessionRules {
+                local_asn,
+                is_external: agreed.asn != local_asn,
+                local_address: self.local_address,
+            });
             let resync = Some(Resync::new(&agreed.families, has_ends, now));
             link.phase = Phase::Established(Box::new(Established { agreed, resync }));
         }

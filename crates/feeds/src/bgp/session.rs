@@ -1,5 +1,6 @@
 //! A neighbour's session over its connections: their beginning, their end, and timers.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use fibula_rib::{Listener, Peer};
@@ -18,6 +19,8 @@ pub struct BgpSession {
     pub(super) peers: Peers,
     /// The neighbour as a peer of the table; `None` until a session was established.
     pub(super) peer: Option<Peer>,
+    /// Our address, to which the neighbour connected.
+    pub(super) local_address: Option<IpAddr>,
     /// The time when the routes of a lost session are removed.
     expires: Option<Duration>,
     /// The time until which the neighbour is refused, because it exceeded its limit.
@@ -57,6 +60,7 @@ impl BgpSession {
             link: None,
             peers: Peers::default(),
             peer: None,
+            local_address: None,
             expires: None,
             refused_until: None,
             at_most: usize::MAX,
@@ -177,6 +181,10 @@ impl Protocol for BgpSession {
             return Err(self.refusal(7, "it has an established session already"));
         }
         Ok(())
+    }
+
+    fn local_address(&mut self, address: IpAddr) {
+        self.local_address = Some(address);
     }
 
     fn connected(

@@ -177,6 +177,14 @@ impl Stream {
         }
     }
 
+    /// The address of this end, if it has one.
+    pub(super) fn local(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(stream) => stream.local_addr().ok().map(remote),
+            _ => None,
+        }
+    }
+
     /// The result of a connection that is being opened; `None` while it is undecided.
     pub(super) fn opened(&self) -> io::Result<Option<()>> {
         let Self::Tcp(stream) = self else { return Ok(Some(())) };
@@ -206,7 +214,7 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The address of the other end, IPv4 where a dual-stack socket writes IPv4 as IPv6.
+/// The address of an end, IPv4 where a dual-stack socket writes IPv4 as IPv6.
 pub(super) fn remote(address: SocketAddr) -> IpAddr {
     address.ip().to_canonical()
 }

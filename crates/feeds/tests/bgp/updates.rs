@@ -33,6 +33,39 @@ fn treated_as_withdrawn() {
     assert!(events[1].ends_with("ORIGIN needs 1 bytes, 0 are left; its routes are withdrawn"));
 }
 
+/// Routes that would lead back to us are not used, and nothing is wrong with the session.
+#[test]
+fn loops() {
+    let mut bench = Bench::new(neighbour());
+    bench.session.local_address("192.0.2.7".parse().unwrap());
+    bench.establish(&[IPV4, FOUR]);
+    let path = |path: &str, next_hop: &str| {
+        let len = hex(path).len();
+        format!("40010100 4002 {len:02x} {path} 4003 04 {next_hop}")
+    };
+    bench.send(&update(PATH, "08 0a 08 0b")).unwrap();
+    // Our AS in the path; our address as next hop.
+    bench.send(&update(&path("0202 0000fbf4 0000fde8", "c0000209"), "08 0a")).unwrap();
+    bench.send(&update(&path("0201 0000fbf4", "c0000207"), "08 0b 08 0c")).unwrap();
+    assert!(bench.prefixes().is_empty());
+    let figures = bench.session.figures();
+    assert_eq!((figures.damaged, figures.ignored), (0, 2));
+    // RFC 7607 and RFC 7606: a neighbour of another AS.
+    for attributes in [
+        path("0202 0000fbf4 00000000", "c0000209"),
+        path("0200 0201 0000fbf4", "c0000209"),
+        path("0301 00000009 0201 0000fbf4", "c0000209"),
+        path("", "c0000209"),
+        path("0201 0000fbf4", "00000000"),
+        path("0201 0000fbf4", "e0000001"),
+    ] {
+        bench.send(&update(PATH, "08 0a")).unwrap();
+        bench.send(&update(&attributes, "08 0a")).unwrap();
+        assert!(bench.prefixes().is_empty(), "{attributes}");
+    }
+    assert_eq!((bench.session.figures().damaged, bench.out.len()), (6, 0));
+}
+
 /// Malformed, and its routes cannot be read: the session ends.
 #[test]
 fn session_resets() {
@@ -50,6 +83,12 @@ fn session_resets() {
         (message("02 0001 08 0000"), "030a", "prefix needs 1 bytes, 0 are left"),
         (update(PATH, "08 0a 21 0a000000 00"), "030a", "prefix length 33 exceeds 32"),
         (update(PATH, "18 0a00"), "030a", "prefix needs 3 bytes, 2 are left"),
+        // Marked well-known, and unknown to everybody.
+        (
+            update(&format!("{PATH} 40 63 02 abcd"), "08 0a"),
+            "0302406302abcd",
+            "attribute 99 is marked well-known and is unknown",
+        ),
         // Attributes with routes that cannot be read: they are quoted.
         (
             update(&reach(&format!("000201 10 {next_hop} 00 81 20")), ""),
@@ -113,7 +152,8 @@ fn other_families() {
 fn local_preference() {
     for (local_asn, wanted) in [(65000, None), (64500, Some(200))] {
         let mut bench = Bench::established(Neighbour { local_asn, ..neighbour() }, &[IPV4, FOUR]);
-        bench.send(&update(&format!("{PATH} 4005 04 000000c8"), "08 0a")).unwrap();
+        let path = "40010100 4002 06 0201 0000fbf5 4003 04 c0000209";
+        bench.send(&update(&format!("{path} 4005 04 000000c8"), "08 0a")).unwrap();
         let paths = bench.rib.paths::<u32>(0, "10.0.0.0/8".parse().unwrap());
         assert_eq!(paths[0].attributes.bgp().unwrap().local_pref, wanted);
     }

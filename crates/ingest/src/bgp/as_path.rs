@@ -44,11 +44,12 @@ impl<'a> Segment<'a> {
 pub(crate) struct AsPath<'a> {
     bytes: &'a [u8],
     width: AsWidth,
+    has_empty_segment: bool,
 }
 
 impl<'a> AsPath<'a> {
     pub(crate) fn check(mut cursor: Cursor<'a>, width: AsWidth) -> Result<Self, DecodeFault> {
-        let bytes = cursor.rest();
+        let (bytes, mut has_empty_segment) = (cursor.rest(), false);
         while !cursor.is_empty() {
             let kind = cursor.u8("AS path segment")?;
             if !matches!(kind, 1..=4) {
@@ -56,8 +57,29 @@ impl<'a> AsPath<'a> {
             }
             let count = cursor.u8("AS path segment")?;
             cursor.bytes(usize::from(count) * width.bytes(), "AS path segment")?;
+            has_empty_segment |= count == 0;
         }
-        Ok(Self { bytes, width })
+        Ok(Self { bytes, width, has_empty_segment })
+    }
+
+    /// Whether a segment has no AS (RFC 7606, 7.2).
+    pub(crate) fn has_empty_segment(self) -> bool {
+        self.has_empty_segment
+    }
+
+    /// Whether an AS is in it.
+    pub(crate) fn has(self, asn: u32) -> bool {
+        self.segments().any(|segment| segment.asns().any(|other| other == asn))
+    }
+
+    /// Whether AS 0 is in it, which no AS has (RFC 7607).
+    pub(crate) fn has_as_0(self) -> bool {
+        self.has(0)
+    }
+
+    /// Whether a segment is of a confederation.
+    pub(crate) fn has_confederation(self) -> bool {
+        self.segments().any(|s| !matches!(s.kind, SegmentKind::Set | SegmentKind::Sequence))
     }
 
     fn segments(self) -> impl Iterator<Item = Segment<'a>> {
@@ -136,7 +158,7 @@ impl<'a> AsPath<'a> {
                 .filter(|segment| segment.hops() > 0)
                 .for_each(|segment| push_segment(segment, segment.asns().len(), buffer));
         }
-        AsPath { bytes: buffer, width: AsWidth::Four }
+        AsPath { bytes: buffer, width: AsWidth::Four, has_empty_segment: false }
     }
 }
 

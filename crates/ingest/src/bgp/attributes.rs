@@ -8,6 +8,7 @@ use fibula_core::BgpAttributes;
 use super::BgpOptions;
 use super::as_path::AsPath;
 use super::cursor::{Afi, AsWidth, Cursor, DecodeFault};
+use crate::Sink;
 
 pub(super) mod code {
     pub(crate) const ORIGIN: u8 = 1;
@@ -61,6 +62,8 @@ pub(crate) struct PathAttributes<'a> {
     large_communities: &'a [u8],
     /// The codes below 64 that were there, a bit each.
     seen: u64,
+    /// The first attribute that is marked well-known and is none of those that are.
+    unrecognized: Option<(u8, usize)>,
     pub(crate) reach: Option<MpRoutes<'a>>,
     pub(crate) unreach: Option<MpRoutes<'a>>,
 }
@@ -115,9 +118,13 @@ impl<'a> PathAttributes<'a> {
         let mut first = None;
         while !cursor.is_empty() {
             let taken = match attribute(&mut cursor) {
-                Ok((flags, code, value)) => self
-                    .take(code, value, width, context)
-                    .and_then(|()| check_flags(flags, code, value, context)),
+                Ok((flags, code, value)) => {
+                    if is_unrecognized(flags, code) {
+                        self.unrecognized.get_or_insert((code, value.position()));
+                    }
+                    self.take(code, value, width, context)
+                        .and_then(|()| check_flags(flags, code, value, context))
+                }
                 Err(fault) => {
                     first.get_or_insert(fault);
                     break;
@@ -132,7 +139,7 @@ impl<'a> PathAttributes<'a> {
 
     /// The first attribute that a route of a message must have and these have not (RFC 7606, 3.d).
     pub(crate) fn missing(&self, is_mp: bool) -> Option<Missing> {
-        let next_hop = if is_mp { self.mp_next_hop } else { self.next_hop };
+        let next_hop = self.next_hop(is_mp);
         match (self.origin, self.as_path, next_hop) {
             (None, ..) => Some(Missing::Origin),
             (_, None, _) => Some(Missing::AsPath),
@@ -168,7 +175,10 @@ impl<'a> PathAttributes<'a> {
             code::NEXT_HOP => self.next_hop = Some(value.address(Afi::V4, name)?),
             code::MULTI_EXIT_DISC => self.med = Some(value.u32(name)?),
             code::LOCAL_PREF => self.local_pref = Some(value.u32(name)?),
-            code::AGGREGATOR => self.aggregator = value.asn(width, name).ok(),
+            // RFC 7607; RFC 7606, 7.7
+            code::AGGREGATOR => {
+                self.aggregator = value.asn(width, name).ok().filter(|&asn| asn != 0);
+            }
             code::COMMUNITIES => self.communities = value.rest(),
             code::LARGE_COMMUNITIES => self.large_communities = value.rest(),
             code::MP_REACH_NLRI => self.take_reach(value, context)?,
@@ -179,7 +189,10 @@ impl<'a> PathAttributes<'a> {
             // From a speaker of two-byte numbers; collectors keep it in records of four-byte ones, so the width is
             // unknown. An invalid one does not invalidate the route.
             code::AS4_AGGREGATOR => self.has_as4_aggregator = true,
-            code::AS4_PATH => self.as4_path = AsPath::check(value, AsWidth::Four).ok(),
+            code::AS4_PATH => {
+                let is_sound = |path: &AsPath<'_>| !path.has_empty_segment() && !path.has_as_0();
+                self.as4_path = AsPath::check(value, AsWidth::Four).ok().filter(is_sound);
+            }
             _ => {}
         }
         let is_fixed = matches!(
@@ -228,6 +241,38 @@ impl<'a> PathAttributes<'a> {
             self.reach = Some(MpRoutes { afi, safi, nlri: value });
         }
         Ok(())
+    }
+
+    /// AS_PATH.
+    pub(super) fn path(&self) -> Option<AsPath<'a>> {
+        self.as_path
+    }
+
+    /// AS4_PATH.
+    pub(super) fn path_of_four(&self) -> Option<AsPath<'a>> {
+        self.as4_path
+    }
+
+    /// The next hop of the routes of a message's own NLRI field (`is_mp` false) or of MP_REACH_NLRI.
+    pub(super) fn next_hop(&self, is_mp: bool) -> Option<IpAddr> {
+        if is_mp { self.mp_next_hop } else { self.next_hop }
+    }
+
+    /// The fault of a session: an attribute that every speaker must know, and that nobody knows (RFC 4271, 6.3).
+    pub(super) fn unrecognized(&self) -> Option<DecodeFault> {
+        let (code, at) = self.unrecognized?;
+        Some(DecodeFault { at, what: format!("attribute {code} is marked well-known and is unknown").into() })
+    }
+
+    /// Counts what a session would refuse, in a route that was accepted elsewhere and is kept.
+    pub(crate) fn note(&self, sink: &mut dyn Sink) {
+        let Some(path) = self.as_path else { return };
+        if path.has_empty_segment() {
+            sink.noted("AS paths with an empty segment, kept as they are");
+        }
+        if path.has_as_0() {
+            sink.noted("AS paths with AS 0, kept as they are");
+        }
     }
 
     /// Sets the next hop that a message has beside the attributes.
@@ -327,6 +372,20 @@ fn check_flags(
             Err(value.fault(format!("{name} is marked {given}, it must be {wanted}")))
         }
     }
+}
+
+/// Whether an attribute is marked well-known, which those that are read here are not.
+pub(super) fn is_unrecognized(flags: u8, code: u8) -> bool {
+    let is_read = matches!(
+        code,
+        code::ORIGIN..=code::COMMUNITIES
+            | code::MP_REACH_NLRI
+            | code::MP_UNREACH_NLRI
+            | code::AS4_PATH
+            | code::AS4_AGGREGATOR
+            | code::LARGE_COMMUNITIES
+    );
+    flags & 0x80 == 0 && !is_read
 }
 
 /// The flags, the code and the value of the next attribute.

@@ -6,13 +6,15 @@ use super::attributes::{AttributeContext, Missing, MpRoutes, PathAttributes, Scr
 use super::cursor::{Afi, AsWidth, Cursor, DecodeFault};
 use super::nlri::{Nlri, OTHER_FAMILY};
 use super::vrf::{RouteDistinguisher, Vrfs};
+use super::rules::{Refused, SessionRules};
 use super::{AfiSafi, BgpOptions};
 use crate::Sink;
 
 /// Why routes of another family are ignored where VPNs are read.
 const NOT_READ: &str = "routes of address families that are not read";
-/// How to handle a next hop that the monitored router left out.
+/// How to handle what the monitored router left out: GoBGP's own routes have no AS path.
 const NO_NEXT_HOP: &str = "routes without a next hop, kept as the monitored router sent them";
+const NO_AS_PATH: &str = "routes without an AS path, kept as the monitored router sent them";
 
 /// Bytes of the marker, all ones.
 pub(super) const MARKER: usize = 16;
@@ -154,6 +156,7 @@ pub fn framed(input: &[u8]) -> Result<Option<usize>, DecodeFault> {
 #[derive(Debug, Default)]
 pub struct Messages {
     options: BgpOptions,
+    rules: Option<SessionRules>,
     scratch: Scratch,
     vrfs: Vrfs,
 }
@@ -162,6 +165,11 @@ impl Messages {
     /// Makes a decoder.
     pub fn new(options: BgpOptions) -> Self {
         Self { options, ..Self::default() }
+    }
+
+    /// Judges further routes by these rules; without rules every route that can be read is kept.
+    pub fn judge_by(&mut self, rules: SessionRules) {
+        self.rules = Some(rules);
     }
 
     /// Passes the contents of a complete message to the sink. `time` is the time of arrival in microseconds since
@@ -177,10 +185,9 @@ impl Messages {
         time: u64,
         sink: &mut dyn Sink,
     ) -> Result<Message, DecodeFault> {
-        let Self { options, scratch, vrfs } = self;
-        let is_monitored = false;
-        let options = *options;
-        let mut out = Out { sink, scratch, options, time, vrfs: Some(vrfs), is_monitored };
+        let Self { options, rules, scratch, vrfs } = self;
+        let (options, rules, is_monitored) = (*options, *rules, false);
+        let mut out = Out { sink, scratch, options, time, vrfs: Some(vrfs), is_monitored, rules };
         decode(Cursor::new(message), from, &mut out)
     }
 }
@@ -196,6 +203,8 @@ pub(crate) struct Out<'o> {
     pub(crate) vrfs: Option<&'o mut Vrfs>,
     /// The messages are a router's reports about its peers, which may lack next hops.
     pub(crate) is_monitored: bool,
+    /// The rules of a session; `None` for routes that were accepted elsewhere.
+    pub(crate) rules: Option<SessionRules>,
 }
 
 impl Out<'_> {
@@ -263,7 +272,10 @@ pub(crate) fn update(
     let attributes = body.part(len.into(), "path attributes")?;
     let width = if from.four_byte_asns { AsWidth::Four } else { AsWidth::Two };
     let (at, mut attributes) = (attributes, PathAttributes::default());
-    let fault = attributes.read_on(at, width, AttributeContext::Message);
+    let mut fault = attributes.read_on(at, width, AttributeContext::Message);
+    if out.rules.is_some() {
+        fault = fault.or_else(|| attributes.unrecognized());
+    }
     let announced = (!body.is_empty()).then_some(Nlri::plain(body));
     let (reach, unreach) = (out.kept(attributes.reach), out.kept(attributes.unreach));
 
@@ -273,16 +285,34 @@ pub(crate) fn update(
     }
     for (is_mp, list) in [(false, announced), (true, reach)] {
         let Some(nlri) = list else { continue };
-        let missing = match attributes.missing(is_mp) {
-            Some(Missing::NextHop) if out.is_monitored => {
-                out.sink.noted(NO_NEXT_HOP);
-                None
-            }
-            missing => missing.map(|what| at.fault(what.text())),
+        let kept = match attributes.missing(is_mp) {
+            Some(Missing::NextHop) if out.is_monitored => Some(NO_NEXT_HOP),
+            Some(Missing::AsPath) if out.is_monitored => Some(NO_AS_PATH),
+            _ => None,
         };
-        result = match fault.clone().or(missing) {
-            Some(fault) => result.and(out.withdraw(nlri, from)).and(Err(fault)),
-            None => result.and(out.announce(nlri, from, &attributes, is_mp)),
+        let missing = attributes.missing(is_mp).filter(|_| kept.is_none());
+        if let Some(what) = kept {
+            out.sink.noted(what);
+        }
+        let refused = out.rules.and_then(|rules| rules.judge(&attributes, is_mp));
+        let wrong = match (missing, refused) {
+            (Some(missing), _) => Some(at.fault(missing.text())),
+            (None, Some(Refused::Malformed(what))) => Some(at.fault(what)),
+            (None, Some(Refused::Loop(_)) | None) => None,
+        };
+        result = match (fault.clone().or(wrong), refused) {
+            (Some(fault), _) => result.and(out.withdraw(nlri, from)).and(Err(fault)),
+            // The earlier route of the prefix is replaced by one that is not used.
+            (None, Some(Refused::Loop(why))) => {
+                out.sink.ignored(why);
+                result.and(out.withdraw(nlri, from))
+            }
+            (None, _) => {
+                if out.rules.is_none() {
+                    attributes.note(out.sink);
+                }
+                result.and(out.announce(nlri, from, &attributes, is_mp))
+            }
         };
     }
     result?;

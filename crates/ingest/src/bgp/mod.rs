@@ -12,6 +12,9 @@
 //! IPv4 and IPv6 routes are read, unicast and in VPNs. Routes in VPNs belong to the routing instance of their route
 //! distinguisher. MRT records contain only unicast routes. Routes of other families are counted as ignored.
 //!
+//! Archives and monitored sessions (MRT, BMP) have routes that a router accepted: what can be read of them is kept, and
+//! doubtful paths are counted ([`Sink::noted`](crate::Sink::noted)). A session of ours refuses them, by [`SessionRules`].
+//!
 //! ```
 //! use fibula_ingest::{Collected, bgp::{BgpOptions, Message, Messages, PeerEncoding, framed}};
 //!
@@ -44,6 +47,7 @@ mod message;
 mod nlri;
 mod open;
 mod reset;
+mod rules;
 mod vrf;
 
 pub(crate) use attributes::{AttributeContext, PathAttributes, Scratch};
@@ -57,6 +61,7 @@ pub use cursor::DecodeFault;
 pub use message::{AddPath, Message, Messages, PeerEncoding, framed};
 pub use open::Open;
 pub use reset::{Reset, reset};
+pub use rules::SessionRules;
 pub use vrf::RouteDistinguisher;
 
 /// Optional attributes of BGP decoders, which cost more than the others.

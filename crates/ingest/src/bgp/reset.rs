@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::attributes::{attribute, code};
+use super::attributes::{attribute, code, is_unrecognized};
 use super::cursor::{Afi, Cursor, DecodeFault};
 use super::message::{HEADER, PeerEncoding};
 
 /// Subcodes of "UPDATE Message Error".
 const MALFORMED_ATTRIBUTE_LIST: u8 = 1;
+const UNRECOGNIZED_WELL_KNOWN: u8 = 2;
 const OPTIONAL_ATTRIBUTE_ERROR: u8 = 9;
 const INVALID_NETWORK_FIELD: u8 = 10;
 
@@ -23,7 +24,8 @@ pub struct Reset {
 }
 
 /// Whether an UPDATE that [`Messages::decode`](super::Messages::decode) found malformed ends the session. It does if
-/// some of its routes are unknown and cannot be withdrawn. After any other error the session continues.
+/// some of its routes are unknown and cannot be withdrawn, or if it has an attribute that is marked well-known and is
+/// unknown. After any other error the session continues.
 ///
 /// ```
 /// use fibula_ingest::bgp::{PeerEncoding, reset};
@@ -65,11 +67,19 @@ fn attributes_reset(
     let mut seen = BTreeSet::new();
     while !attributes.is_empty() {
         let start = attributes;
-        let Ok((_, code, value)) = attribute(&mut attributes) else {
+        let Ok((flags, code, value)) = attribute(&mut attributes) else {
             // The bytes after it are lost; they may be the routes.
             seen.insert(0);
             break;
         };
+        let bytes = |end: &Cursor<'_>| {
+            start.rest()[..start.rest().len() - end.rest().len()].to_vec()
+        };
+        if is_unrecognized(flags, code) {
+            let fault = start.fault(format!("attribute {code} is marked well-known and is unknown"));
+            let data = bytes(&attributes);
+            return Some(Reset { subcode: UNRECOGNIZED_WELL_KNOWN, data, fault });
+        }
         if !matches!(code, code::MP_REACH_NLRI | code::MP_UNREACH_NLRI) {
             seen.insert(code);
             continue;
@@ -81,8 +91,7 @@ fn attributes_reset(
         }
         has_routes |= code == code::MP_REACH_NLRI;
         if let Err(fault) = multiprotocol(code, value, from) {
-            let len = start.rest().len() - attributes.rest().len();
-            let data = start.rest()[..len].to_vec();
+            let data = bytes(&attributes);
             return Some(Reset { subcode: OPTIONAL_ATTRIBUTE_ERROR, data, fault });
         }
     }

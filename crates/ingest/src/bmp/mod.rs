@@ -232,8 +232,9 @@ impl BmpDecoder {
             }
         }
         let Self { options, scratch, vrfs, .. } = self;
-        let (options, vrfs) = (*options, Some(vrfs));
-        let mut out = Out { sink, scratch, options, time: of.time, vrfs, is_monitored: true };
+        let (options, vrfs, time) = (*options, Some(vrfs), of.time);
+        let (is_monitored, rules) = (true, None);
+        let mut out = Out { sink, scratch, options, time, vrfs, is_monitored, rules };
         match bgp::decode(update, from, &mut out)? {
             bgp::Message::Update | bgp::Message::EndOfRib { .. } => {}
             _ => out.sink.ignored("BGP messages that are no UPDATE, among BMP's monitored ones"),

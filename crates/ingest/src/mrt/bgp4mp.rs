@@ -99,6 +99,7 @@ fn entry(mut body: Cursor<'_>, peer: u32, out: &mut Out<'_>) -> Result<(), Decod
     let mut attributes = PathAttributes::read(attributes, AsWidth::Two, AttributeContext::Table)?;
     attributes.set_next_hop(next_hop);
 
+    attributes.note(out.sink);
     let bgp = attributes.finish(true, out.options, out.scratch);
     let change = Change::Announce(Attributes::Bgp(&bgp));
     out.sink.update(&Update { peer, time: out.time, ..Update::new(prefix, change) });

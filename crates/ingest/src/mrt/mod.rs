@@ -179,9 +179,9 @@ impl MrtDecoder {
         let had_table = self.peers.has_table();
         let peers = &mut self.peers;
         let Self { scratch, options, .. } = self;
-        let (options, is_monitored) = (*options, false);
+        let (options, is_monitored, rules) = (*options, false, None);
         // A dump has one table; routes of VPNs would be mixed with those of the main one.
-        let mut out = Out { sink, scratch, options, time, vrfs: None, is_monitored };
+        let mut out = Out { sink, scratch, options, time, vrfs: None, is_monitored, rules };
         match header.kind {
             kind::TABLE_DUMP => table_dump::decode(body, header.subtype, peers, &mut out),
             kind::BGP4MP | kind::BGP4MP_ET => bgp4mp::decode(body, header.subtype, peers, &mut out),

@@ -158,6 +158,11 @@ impl Link {
         (self.began, self.brought, self.trouble) = (cx.now, 0, None);
         self.out.clear();
         self.report(cx, SourceEvent::Connected);
+        if let Line::Open(stream) = &self.line
+            && let Some(address) = stream.local()
+        {
+            self.protocol.local_address(address);
+        }
         let begun = self.protocol.connected(cx.now, cx.to, self.out.bytes());
         self.after(begun, cx)
     }

@@ -154,6 +154,77 @@ fn malformed_and_missing_attributes_withdraw() {
     assert_eq!(lines, ["- 0 10.0.0.0/8"]);
 }
 
+/// What a session refuses, and what an archive keeps.
+#[test]
+fn a_session_judges() {
+    let rules = SessionRules {
+        local_asn: 65000,
+        is_external: true,
+        local_address: Some([192, 0, 2, 7].into()),
+    };
+    let internal = SessionRules { is_external: false, ..rules };
+    let update = |path: &[u8], next_hop: [u8; 4], more: &[u8], rules: Option<SessionRules>| {
+        let path = [&[0x40, 2, path.len() as u8][..], path].concat();
+        let next_hop = [&[0x40, 3, 4][..], &next_hop].concat();
+        let attributes = [&[0x40, 1, 1, 0][..], &path, &next_hop, more].concat();
+        let body = [&[0, 0, 0, attributes.len() as u8], &attributes[..], &[8, 10]].concat();
+        let (mut sink, mut messages) = (Collected::default(), Messages::default());
+        if let Some(rules) = rules {
+            messages.judge_by(rules);
+        }
+        let result = messages.decode(&message(2, &body), PeerEncoding::default(), 0, &mut sink);
+        let refused = sink.lines == ["- 0 10.0.0.0/8"];
+        assert_eq!(sink.lines.len(), 1);
+        (result.err().map(|fault| fault.what.to_string()), refused, sink)
+    };
+    let (path, host) = (&[2, 1, 0, 0, 0xfb, 0xf4][..], [192, 0, 2, 1]);
+    let confederation = [&[3, 1, 0, 0, 0, 9][..], path].concat();
+    let as_0 = [2, 2, 0, 0, 0xfb, 0xf4, 0, 0, 0, 0];
+    let empty = [&[2, 0][..], path].concat();
+    let ours = [2, 2, 0, 0, 0xfb, 0xf4, 0, 0, 0xfd, 0xe8];
+    for rules in [rules, internal] {
+        assert!(!update(path, host, &[], Some(rules)).1);
+    }
+    for (path, next_hop, what, noted) in [
+        (&as_0[..], host, "AS_PATH has AS 0", 1),
+        (&empty, host, "AS_PATH has a segment without an AS", 1),
+        (&confederation, host, "AS_PATH of an external neighbour has a segment of a", 0),
+        (&[], host, "AS_PATH of an external neighbour is empty", 0),
+        (path, [0, 0, 0, 0], "the next hop is not the address of a host", 0),
+        (path, [127, 0, 0, 1], "the next hop is not the address of a host", 0),
+        (path, [224, 0, 0, 5], "the next hop is not the address of a host", 0),
+        (path, [255; 4], "the next hop is not the address of a host", 0),
+    ] {
+        let (fault, refused, _) = update(path, next_hop, &[], Some(rules));
+        assert!(refused && fault.as_ref().is_some_and(|f| f.starts_with(what)), "{fault:?}: {what}");
+        let (fault, refused, sink) = update(path, next_hop, &[], None);
+        assert_eq!((fault, refused, sink.noted.len()), (None, false, noted), "an archive: {what}");
+    }
+    // A confederation and an empty path are those of our own AS.
+    for path in [&confederation[..], &[]] {
+        assert!(!update(path, host, &[], Some(internal)).1);
+    }
+    // A loop is no error, but the earlier route is gone.
+    for (path, next_hop) in [(&ours[..], host), (path, [192, 0, 2, 7])] {
+        let (fault, refused, sink) = update(path, next_hop, &[], Some(rules));
+        assert_eq!((fault, refused, sink.ignored), (None, true, 1));
+        assert!(!update(path, next_hop, &[], None).1);
+    }
+    // AS 0 in AGGREGATOR and AS4_PATH: the attribute is discarded.
+    let aggregator = [0xc0, 7, 8, 0, 0, 0, 0, 192, 0, 2, 1];
+    let as4_path = [0xc0, 17, 6, 2, 1, 0, 0, 0, 0];
+    for more in [&aggregator[..], &as4_path] {
+        let (fault, refused, sink) = update(path, host, more, Some(rules));
+        assert_eq!((fault, refused), (None, false));
+        assert_eq!(sink.lines, ["+ 0 10.0.0.0/8 192.0.2.1 64500"]);
+    }
+    // An attribute that everybody must know, and nobody does.
+    let (fault, refused, _) = update(path, host, &[0x40, 99, 1, 0], Some(rules));
+    assert_eq!(fault.unwrap(), "attribute 99 is marked well-known and is unknown");
+    assert!(refused && !update(path, host, &[0x40, 99, 1, 0], None).1);
+    assert!(!update(path, host, &[0xc0, 99, 1, 0], Some(rules)).1);
+}
+
 #[test]
 fn kinds() {
     let kind = |kind| decode(&message(kind, &[]), PeerEncoding::default()).0.ok();
