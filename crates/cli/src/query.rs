@@ -209,7 +209,10 @@ fn print_search(found: &Search, out: &mut impl Write) -> Result<(), Failure> {
     }
     for status in &found.peers {
         let (v4, v6) = (status.routes.ipv4, status.routes.ipv6);
-        let state = &status.state;
+        let state = match &status.until {
+            None => status.state.clone(),
+            Some(until) => format!("{} (routes kept until {until})", status.state),
+        };
         writeln!(out, "{}: {state}, {v4} IPv4 and {v6} IPv6 routes", peer(&status.peer))?;
     }
     if found.truncated {

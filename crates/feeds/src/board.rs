@@ -24,10 +24,21 @@ pub struct SourceStatus {
     pub figures: Figures,
     /// The time when it entered this state.
     pub since: SystemTime,
+    /// The time until which the routes of a lost connection stay.
+    pub until: Option<SystemTime>,
     /// The time of the last data.
     pub last: Option<SystemTime>,
     /// The reason why the last connection ended, or why there is none.
     pub trouble: Option<String>,
+}
+
+impl SourceStatus {
+    /// Whether a peer with this [source](fibula_rib::Peer::source) is one of this session: the name of its view may
+    /// follow the session's name.
+    pub fn is_of(&self, peer: &str) -> bool {
+        let view = peer.strip_prefix(&*self.name);
+        view.is_some_and(|view| view.is_empty() || view.starts_with(' '))
+    }
 }
 
 /// The states of all sources. The sources' owner writes them; any number of threads read them.

@@ -101,6 +101,11 @@ pub trait Protocol: Send {
     /// The state of the source.
     fn state(&self) -> SourceState;
 
+    /// The time when the routes of a lost connection are removed, while its state is [`SourceState::Lost`].
+    fn expires(&self) -> Option<Duration> {
+        None
+    }
+
     /// The counts over all connections.
     fn figures(&self) -> Figures;
 }

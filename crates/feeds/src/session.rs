@@ -277,6 +277,13 @@ impl Protocol for Session {
         }
     }
 
+    fn expires(&self) -> Option<Duration> {
+        match self.state {
+            State::Lost(since) => Some(since.saturating_add(self.options.hold)),
+            _ => None,
+        }
+    }
+
     fn figures(&self) -> Figures {
         self.peers.figures.clone()
     }

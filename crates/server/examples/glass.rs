@@ -87,6 +87,7 @@ fn source(name: String) -> SourceStatus {
         state: SourceState::Up,
         figures: Figures::default(),
         since: std::time::SystemTime::now(),
+        until: None,
         last: None,
         trouble: None,
     }

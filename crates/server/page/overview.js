@@ -163,12 +163,17 @@ export function peerGrid(signal, ids) {
 // `resync` and `idle` wait for something: neither good nor bad.
 const stateClass = (state) => ({ up: "good", down: "bad", lost: "bad", damaged: "bad" })[state] ?? "warn";
 
+/** The state, and until when the routes of a lost connection are kept. */
+function stateText(of) {
+    return of.until ? `${of.state} (routes kept until ${local(new Date(of.until))})` : of.state ?? "";
+}
+
 function peerRow(peer) {
     return {
         key: peer.id,
         cells: [
             { text: peer.name, node: () => ask({ q: peer.name }, peer.name) },
-            { text: peer.state ?? "", class: peer.state ? stateClass(peer.state) : null },
+            { text: stateText(peer), class: peer.state ? stateClass(peer.state) : null },
             count(peer.routes?.ipv4), count(peer.routes?.ipv6), peer.address ?? "", peer.source ?? "",
         ],
     };
@@ -182,7 +187,7 @@ function sourceRow(source) {
         key: source.name,
         cells: [
             { text: source.name, title: source.kind },
-            { text: source.state, class: stateClass(source.state), title: source.since ? `since ${utc(new Date(source.since))}, ${many(source.connections, "connection")} so far` : "" },
+            { text: stateText(source), class: stateClass(source.state), title: source.since ? `since ${utc(new Date(source.since))}, ${many(source.connections, "connection")} so far` : "" },
             count(source.announced), count(source.withdrawn), bytes(source.bytes),
             { text: count(source.damaged), class: source.damaged ? "bad" : null },
             last ? { text: `${age(Date.now() - last)} ago`, title: `${local(last)}, ${utc(last)}` } : "",

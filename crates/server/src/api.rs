@@ -199,8 +199,11 @@ pub struct PeerStatus {
     pub peer: Peer,
     /// Its paths in all tables.
     pub routes: RouteCounts,
-    /// `up`; `resync` while it announces all its routes again; `down` if it has no routes.
+    /// `up`; `resync` while it announces all its routes again; `lost` if its connection has ended and its routes are kept
+    /// for a while; `down` if it has no routes.
     pub state: String,
+    /// The time until which its routes are kept, if it is lost; RFC 3339 in UTC.
+    pub until: Option<String>,
 }
 
 /// All peers, and the sources that their routes come from.
@@ -228,6 +231,8 @@ pub struct SourceStatus {
     pub state: String,
     /// The time of the last change of state, RFC 3339 in UTC.
     pub since: String,
+    /// The time until which the routes of a lost connection are kept.
+    pub until: Option<String>,
     /// The time of the last data.
     pub last: Option<String>,
     /// Number of connections that were opened.

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fibula_core::Vrf;
-use fibula_feeds::{Board, SourceState};
+use fibula_feeds::{Board, SourceState, SourceStatus};
 use fibula_rib::{Live, Rib};
 use hyper::StatusCode;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -80,6 +80,13 @@ impl Site {
     /// All sources, in the form of answers.
     pub(crate) fn sources(&self) -> Vec<api::SourceStatus> {
         self.board.all().into_iter().map(source).collect()
+    }
+
+    /// The sessions whose connection is lost and whose routes are kept for a while.
+    pub(crate) fn lost(&self) -> Vec<SourceStatus> {
+        let mut all = self.board.all();
+        all.retain(|source| source.state == SourceState::Lost && source.until.is_some());
+        all
     }
 
     /// The first source whose table lacks what a damaged file has, with the reason.
@@ -161,6 +168,7 @@ fn source(status: fibula_feeds::SourceStatus) -> api::SourceStatus {
         table: status.table,
         state: status.state.name().to_owned(),
         since: rfc3339(status.since),
+        until: status.until.map(rfc3339),
         last: status.last.map(rfc3339),
         connections: figures.connections,
         bytes: figures.bytes,

@@ -149,6 +149,7 @@ fn peers_have_their_counts() {
         let mut expected = peer_json(number);
         expected["routes"] = json!({ "ipv4": count(true), "ipv6": count(false) });
         expected["state"] = json!("up");
+        expected["until"] = json!(null);
         assert_eq!(answer["peers"][number as usize], expected);
     }
     lab.live.event(FeedEvent::MarkStale(lab.peers[0])).unwrap();

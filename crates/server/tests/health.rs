@@ -21,6 +21,7 @@ fn source(state: SourceState) -> SourceStatus {
             ..Figures::default()
         },
         since: SystemTime::UNIX_EPOCH,
+        until: None,
         last: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(86_400)),
         trouble: None,
     }
@@ -48,7 +49,7 @@ fn ready_once_a_table_was_complete() {
         sources,
         serde_json::json!([{
             "name": "bmp", "kind": "bmp", "endpoint": "127.0.0.1:5000", "table": "bgp", "state": "resync",
-            "since": "1970-01-01T00:00:00.000Z", "last": "1970-01-02T00:00:00.000Z", "connections": 2, "bytes": 300,
+            "since": "1970-01-01T00:00:00.000Z", "until": null, "last": "1970-01-02T00:00:00.000Z", "connections": 2, "bytes": 300,
             "announced": 0, "withdrawn": 0, "damaged": 0, "ignored": 0, "remarks": { "sysName": "r1" },
             "trouble": null,
         }])
@@ -72,6 +73,32 @@ fn not_ready_while_a_damaged_file_is_missing() {
     assert_eq!(refusal(&ready()), (503, why.to_owned()));
     lab.board.update("bmp", |status| status.state = SourceState::Up);
     assert_eq!(ready().status, 200);
+}
+
+/// The routes of a lost connection are used for a while: its peers are not up.
+#[test]
+fn peers_of_a_lost_connection_are_lost() {
+    let mut lab = Lab::new(|_| {});
+    let mut client = lab.client();
+    lab.announce("bgp", "10.0.0.0/8", 0, (1, 1));
+    let mut lost = SourceStatus { name: "bmp 10.9.9.9".to_owned(), ..source(SourceState::Lost) };
+    lost.until = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(120));
+    // Another session, whose name begins as this one's.
+    lab.board.set(SourceStatus { name: "bmp 10.9.9.90".to_owned(), ..source(SourceState::Up) });
+    lab.board.set(lost.clone());
+    let answer = get(&mut client, "/v1/peers");
+    let (first, second) = (&answer["peers"][0], &answer["peers"][1]);
+    assert_eq!(
+        (&first["state"], &first["until"]),
+        (&"lost".into(), &"1970-01-01T00:02:00.000Z".into())
+    );
+    assert_eq!((&second["state"], second["until"].is_null()), (&"down".into(), true));
+    assert_eq!(answer["sources"][0]["until"], "1970-01-01T00:02:00.000Z");
+    let metrics = client.get("/metrics", &[]).unwrap();
+    let text = String::from_utf8(metrics.body.to_vec()).unwrap();
+    assert!(text.contains("\nfibula_peers_lost 1\n"), "{text}");
+    lab.board.set(SourceStatus { state: SourceState::Up, until: None, ..lost });
+    assert_eq!(get(&mut client, "/v1/peers")["peers"][0]["state"], "up");
 }
 
 /// A change that readers do not see in time. The pace of this lab is a millisecond; the limit is less.

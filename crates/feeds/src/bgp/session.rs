@@ -322,6 +322,10 @@ impl Protocol for BgpSession {
         }
     }
 
+    fn expires(&self) -> Option<Duration> {
+        self.expires
+    }
+
     fn figures(&self) -> Figures {
         self.peers.figures.clone()
     }

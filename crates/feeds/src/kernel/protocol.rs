@@ -306,6 +306,13 @@ impl Protocol for KernelProtocol {
         }
     }
 
+    fn expires(&self) -> Option<Duration> {
+        match self.state {
+            State::Lost(since) => Some(since.saturating_add(self.options.hold)),
+            _ => None,
+        }
+    }
+
     fn figures(&self) -> Figures {
         let mut figures = self.peers.figures.clone();
         let Counts { dumps, interrupted } = self.counts;

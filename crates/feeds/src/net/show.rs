@@ -83,6 +83,7 @@ impl Hub {
             state,
             figures: Figures { connections: accepted, ..Figures::default() },
             since: running.state.1,
+            until: None,
             last: None,
             trouble,
         })

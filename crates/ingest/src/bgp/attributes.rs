@@ -261,7 +261,10 @@ impl<'a> PathAttributes<'a> {
     /// The fault of a session: an attribute that every speaker must know, and that nobody knows (RFC 4271, 6.3).
     pub(super) fn unrecognized(&self) -> Option<DecodeFault> {
         let (code, at) = self.unrecognized?;
-        Some(DecodeFault { at, what: format!("attribute {code} is marked well-known and is unknown").into() })
+        Some(DecodeFault {
+            at,
+            what: format!("attribute {code} is marked well-known and is unknown").into(),
+        })
     }
 
     /// Counts what a session would refuse, in a route that was accepted elsewhere and is kept.
@@ -378,12 +381,13 @@ fn check_flags(
 pub(super) fn is_unrecognized(flags: u8, code: u8) -> bool {
     let is_read = matches!(
         code,
-        code::ORIGIN..=code::COMMUNITIES
-            | code::MP_REACH_NLRI
-            | code::MP_UNREACH_NLRI
-            | code::AS4_PATH
-            | code::AS4_AGGREGATOR
-            | code::LARGE_COMMUNITIES
+        code::ORIGIN
+            ..=code::COMMUNITIES
+                | code::MP_REACH_NLRI
+                | code::MP_UNREACH_NLRI
+                | code::AS4_PATH
+                | code::AS4_AGGREGATOR
+                | code::LARGE_COMMUNITIES
     );
     flags & 0x80 == 0 && !is_read
 }

@@ -5,8 +5,8 @@ use fibula_core::{Attributes, Change};
 use super::attributes::{AttributeContext, Missing, MpRoutes, PathAttributes, Scratch};
 use super::cursor::{Afi, AsWidth, Cursor, DecodeFault};
 use super::nlri::{Nlri, OTHER_FAMILY};
-use super::vrf::{RouteDistinguisher, Vrfs};
 use super::rules::{Refused, SessionRules};
+use super::vrf::{RouteDistinguisher, Vrfs};
 use super::{AfiSafi, BgpOptions};
 use crate::Sink;
 

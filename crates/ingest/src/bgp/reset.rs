@@ -72,11 +72,11 @@ fn attributes_reset(
             seen.insert(0);
             break;
         };
-        let bytes = |end: &Cursor<'_>| {
-            start.rest()[..start.rest().len() - end.rest().len()].to_vec()
-        };
+        let bytes =
+            |end: &Cursor<'_>| start.rest()[..start.rest().len() - end.rest().len()].to_vec();
         if is_unrecognized(flags, code) {
-            let fault = start.fault(format!("attribute {code} is marked well-known and is unknown"));
+            let fault =
+                start.fault(format!("attribute {code} is marked well-known and is unknown"));
             let data = bytes(&attributes);
             return Some(Reset { subcode: UNRECOGNIZED_WELL_KNOWN, data, fault });
         }

@@ -62,7 +62,8 @@ impl SessionRules {
         if Some(next_hop) == self.local_address {
             return Some(Refused::Loop("routes whose next hop is our own address"));
         }
-        let is_ours = path.has(self.local_asn) || attributes.path_of_four().is_some_and(|p| p.has(self.local_asn));
+        let is_ours = path.has(self.local_asn)
+            || attributes.path_of_four().is_some_and(|p| p.has(self.local_asn));
         is_ours.then_some(Refused::Loop("routes with our own AS in their path"))
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use fibula_core::{Addr, Vrf};
 use fibula_rib::RibMemory;
 
+use super::peers;
 use crate::counts::{CLASSES, Counts};
 use crate::http::answer::{Answer, in_parts};
 use crate::http::params::Params;
@@ -44,7 +45,7 @@ pub(crate) fn metrics(site: &Arc<Site>, _: &Params) -> Answer {
     Ok(in_parts(TEXT, held, texts.map(|text| text.0.into_bytes())))
 }
 
-fn rib(site: &Site, text: &mut Text) {
+fn rib(site: &Arc<Site>, text: &mut Text) {
     let (memory, updates, peers, resyncing): (RibMemory, u64, usize, usize) = site
         .live
         .with_rib(|rib| (rib.memory(), rib.sequence(), rib.peers().len(), rib.resyncing().len()));
@@ -61,6 +62,17 @@ fn rib(site: &Site, text: &mut Text) {
         "gauge",
         "Peers that are announcing all their routes again.",
         resyncing,
+    );
+    // Counting the routes of all peers takes a while, and hardly ever is one lost.
+    let lost = match site.lost().is_empty() {
+        true => 0,
+        false => peers::all(Arc::clone(site)).flatten().filter(|peer| peer.state == "lost").count(),
+    };
+    text.one(
+        "peers_lost",
+        "gauge",
+        "Peers whose connection is lost and whose routes are kept.",
+        lost,
     );
 }
 

@@ -10,6 +10,7 @@ use crate::convert;
 use crate::http::answer::{Answer, JSON, in_parts};
 use crate::http::params::Params;
 use crate::http::parts::{elements, text};
+use crate::http::time::rfc3339;
 use crate::site::Site;
 
 /// Maximum number of peers, and of counters of peers and tables, that are read under one lock of the RIB.
@@ -45,13 +46,24 @@ fn part(site: &Site, from: usize) -> Vec<api::PeerStatus> {
         });
         (counted.collect::<Vec<_>>(), rib.resyncing())
     });
+    let lost = site.lost();
     let status = |(number, peer, routes): (u32, Peer, api::RouteCounts)| {
+        let has_routes = routes.ipv4 + routes.ipv6 > 0;
+        let session = peer.source.as_deref().filter(|_| has_routes);
+        let lost = session.and_then(|name| lost.iter().find(|session| session.is_of(name)));
         let state = match resyncing.binary_search(&number) {
+            _ if lost.is_some() => "lost",
             Ok(_) => "resync",
-            Err(_) if routes.ipv4 + routes.ipv6 > 0 => "up",
+            Err(_) if has_routes => "up",
             Err(_) => "down",
         };
-        api::PeerStatus { peer: convert::peer(number, &peer), routes, state: state.to_owned() }
+        let until = lost.and_then(|session| session.until).map(rfc3339);
+        api::PeerStatus {
+            peer: convert::peer(number, &peer),
+            routes,
+            state: state.to_owned(),
+            until,
+        }
     };
     peers.into_iter().map(status).collect()
 }

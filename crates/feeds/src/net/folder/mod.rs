@@ -330,6 +330,7 @@ impl Reader {
             state: self.state,
             figures: self.peers.figures.clone(),
             since: self.since,
+            until: None,
             last: self.last.and_then(ago),
             trouble: self.trouble.clone(),
         }

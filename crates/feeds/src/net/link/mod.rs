@@ -362,6 +362,10 @@ impl Link {
             state,
             figures: self.protocol.figures(),
             since: self.state.1,
+            until: (state == SourceState::Lost)
+                .then(|| self.protocol.expires())
+                .flatten()
+                .and_then(|at| clock.checked_add(at.saturating_sub(now))),
             last: self.last.and_then(|last| clock.checked_sub(now.saturating_sub(last))),
             trouble: self.trouble.clone(),
         }

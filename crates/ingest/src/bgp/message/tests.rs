@@ -196,7 +196,10 @@ fn a_session_judges() {
         (path, [255; 4], "the next hop is not the address of a host", 0),
     ] {
         let (fault, refused, _) = update(path, next_hop, &[], Some(rules));
-        assert!(refused && fault.as_ref().is_some_and(|f| f.starts_with(what)), "{fault:?}: {what}");
+        assert!(
+            refused && fault.as_ref().is_some_and(|f| f.starts_with(what)),
+            "{fault:?}: {what}"
+        );
         let (fault, refused, sink) = update(path, next_hop, &[], None);
         assert_eq!((fault, refused, sink.noted.len()), (None, false, noted), "an archive: {what}");
     }
