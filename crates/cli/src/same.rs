@@ -10,7 +10,9 @@ use crate::source::Source;
 /// Refuses an output that is also one of the tables, because the table would be lost.
 pub fn refuse_tables(sources: &[(String, Source)], output: &Path) -> Result<(), Failure> {
     sources.iter().try_for_each(|(_, source)| match source {
-        Source::Snapshot(path) | Source::Feed(path) => refuse(path, output),
+        Source::Snapshot(path) | Source::Checkpoint { path, .. } | Source::Feed(path) => {
+            refuse(path, output)
+        }
         Source::Embedded | Source::Generated(_) => Ok(()),
     })
 }
@@ -20,7 +22,10 @@ pub fn refuse_tables(sources: &[(String, Source)], output: &Path) -> Result<(), 
 pub fn refuse_feeds(sources: &[(String, Source)], output: &Path) -> Result<(), Failure> {
     sources.iter().try_for_each(|(_, source)| match source {
         Source::Feed(path) => refuse(path, output),
-        Source::Snapshot(_) | Source::Embedded | Source::Generated(_) => Ok(()),
+        Source::Snapshot(_)
+        | Source::Checkpoint { .. }
+        | Source::Embedded
+        | Source::Generated(_) => Ok(()),
     })
 }
 

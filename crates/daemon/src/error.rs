@@ -72,7 +72,9 @@ impl DaemonError {
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Config(error) => return error.hint(),
-            Self::Checkpoint(_) => "move the file away to begin with an empty table",
+            Self::Checkpoint(_) => {
+                "set checkpoint.on-damage = \"set-aside\" to begin with an empty table and keep the file beside it"
+            }
             Self::Port { port, error }
                 if port.starts_with("xdp:") && error.kind() == io::ErrorKind::PermissionDenied =>
             {

@@ -1,15 +1,15 @@
 //! The live table of a configuration: from its checkpoint, or empty.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use fibula_feeds::Positions;
 use fibula_fib::FibOptions;
-use fibula_rib::{Event, Limits, Live, LiveOptions, Pacing, Preference, Rib};
+use fibula_rib::{Event, Limits, Live, LiveOptions, Pacing, Preference, Rib, SnapshotErrorKind};
 use tracing::{debug, error, info, warn};
 
 use crate::DaemonError;
-use crate::config::ServeConfig;
+use crate::config::{OnDamage, ServeConfig};
 
 /// Starts the table of the checkpoint, or an empty one, and returns the positions of its folders.
 pub fn start(config: &ServeConfig, fib: &FibOptions) -> Result<(Live, Positions), DaemonError> {
@@ -41,9 +41,16 @@ fn open(config: &ServeConfig) -> Result<(Rib, Positions), DaemonError> {
     if let Some(checkpoint) = &config.checkpoint {
         checkpoint.check_folder()?;
     }
-    let file = config.checkpoint.as_ref().map(|checkpoint| &*checkpoint.file);
-    let (mut rib, positions) = match file.filter(|file| file.exists()) {
-        Some(file) => restored(file)?,
+    let checkpoint = config.checkpoint.as_ref().filter(|checkpoint| checkpoint.file.exists());
+    let (mut rib, positions) = match checkpoint {
+        Some(checkpoint) => match restored(&checkpoint.file) {
+            Err(error) if checkpoint.on_damage == OnDamage::SetAside && is_damage(&error) => {
+                let aside = set_aside(&checkpoint.file)?;
+                warn!("{error}; it is kept as {}, and the table begins empty", aside.display());
+                (Rib::default(), Positions::default())
+            }
+            restored => restored?,
+        },
         None => (Rib::default(), Positions::default()),
     };
     rib.set_limits(Limits { peer_paths: config.limits.peer_routes, paths: config.limits.routes });
@@ -52,6 +59,25 @@ fn open(config: &ServeConfig) -> Result<(Rib, Positions), DaemonError> {
         rib.name_global(&first.table);
     }
     Ok((rib, positions))
+}
+
+/// Whether the file itself is wrong, rather than the disk, its rights or the version of the program.
+fn is_damage(error: &DaemonError) -> bool {
+    use SnapshotErrorKind::{Io, Version};
+    matches!(error, DaemonError::Checkpoint(error) if !matches!(error.kind(), Io | Version))
+}
+
+/// Renames the file, to a name that no file has.
+fn set_aside(file: &Path) -> Result<PathBuf, DaemonError> {
+    let name = |number: u32| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(if number == 0 { ".damaged".to_owned() } else { format!(".damaged-{number}") });
+        PathBuf::from(name)
+    };
+    let aside = (0..u32::MAX).map(name).find(|aside| !aside.exists()).unwrap_or_else(|| name(0));
+    let what = "the damaged checkpoint cannot be renamed";
+    std::fs::rename(file, &aside).map_err(|error| DaemonError::System { what, error })?;
+    Ok(aside)
 }
 
 fn restored(file: &Path) -> Result<(Rib, Positions), DaemonError> {

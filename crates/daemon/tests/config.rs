@@ -106,6 +106,18 @@ mod route {
             "(kernel), with a routing instance behind: kernel/100",
         ),
         (
+            "[[kernel]]\n[[bmp]]\nlisten = '[::1]:1'\n[[port]]\nport = 'memory'",
+            None,
+            "the sources feed several tables (bmp, kernel), and none is named to forward by",
+            "router = { vrf = \"bmp\" }",
+        ),
+        (
+            "[[bmp]]\nlisten = '[::1]:1'\n[[port]]\nport = 'memory'",
+            None,
+            "BMP feeds a table for each view, such as bmp/pre-policy, and none is named",
+            "router = { vrf = \"bmp/post-policy\" }",
+        ),
+        (
             "router = { rules = 'r' }\n[[kernel]]\n[[port]]\nport = 'xdp:eth1'",
             None,
             "does not know rules",
@@ -135,6 +147,24 @@ mod route {
     fn a_router_s_mistakes_have_their_place() {
         let parse = |text: &str| RouteConfig::parse(text, "f.toml").and_then(RouteConfig::checked);
         check(ROUTE, |text| parse(text).map(drop));
+    }
+
+    /// Which table forwards does not depend on the kinds of the sources, nor on their order.
+    #[test]
+    fn the_table_of_each_port_is_certain() {
+        let tables = |text: &str| {
+            let config = RouteConfig::parse(text, "f.toml").unwrap().checked().unwrap();
+            config.ports.iter().map(|port| config.table_of(port)).collect::<Vec<_>>()
+        };
+        let table = |name: &str| Some(name.to_owned());
+        assert_eq!(tables("[[kernel]]\n[[port]]\nport = 'memory'"), [table("kernel")]);
+        let shared = "[[kernel]]\ntable = 'a'\n[[fpm]]\ntable = 'a'\nlisten = '[::1]:1'";
+        assert_eq!(tables(&format!("{shared}\n[[port]]\nport = 'memory'")), [table("a")]);
+        let two = "[[kernel]]\n[[bmp]]\nlisten = '[::1]:1'\n[[port]]\nport = 'memory'";
+        let ports = format!(
+            "router = {{ vrf = 'kernel' }}\n{two}\n[[port]]\nport = 'tap:t'\nvrf = 'bmp/x'"
+        );
+        assert_eq!(tables(&ports), [table("kernel"), table("bmp/x")]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::thread;
 
 use fibula_daemon::config::ServeConfig;
 use fibula_daemon::{DaemonError, Notice, Serve, ServeOptions};
+use fibula_rib::{Preference, Rib};
 use fibula_server::client::{Client, ClientOptions};
 
 use crate::until;
@@ -71,6 +72,19 @@ fn a_checkpoint_is_continued() {
     fs::write(&file, "no checkpoint").unwrap();
     let error = Serve::start(ServeOptions::new(config(&lines, &checkpoint))).unwrap_err();
     assert!(matches!(error, DaemonError::Checkpoint(_)), "{error:?}");
+    assert!(error.hint().unwrap().contains("on-damage"));
+
+    // Each damaged file is kept beside, and the table begins empty.
+    let path = file.display();
+    let aside = format!("checkpoint = {{ file = '{path}', on-damage = 'set-aside' }}");
+    for kept in ["rib.fib.damaged", "rib.fib.damaged-1"] {
+        let serve = Serve::start(ServeOptions::new(config(&lines, &aside))).unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join(kept)).unwrap(), "no checkpoint");
+        assert_eq!(serve.stop().unwrap().checkpoints, 1);
+        assert!(Rib::open(&file, Preference::default()).is_ok());
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, "no checkpoint").unwrap();
+    }
     assert!(error.hint().unwrap().contains("move the file away"));
 }
 

@@ -11,7 +11,7 @@ use fibula_core::{Addr, AnyPrefix, Hop, PerFamily, Prefix, Vrf};
 use fibula_engines::Isa;
 use fibula_rib::{
     Columns, Generation, IndexedRoutes, Live, Pod, Provenance, Snapshot, StoredRoutes, Table,
-    TableError, Written,
+    TableError, Written, table_choice,
 };
 
 use crate::open_family::{Engine, EngineReport, OpenFamilies, OpenFamily};
@@ -37,7 +37,8 @@ struct Inner {
 
 impl Fib {
     /// Opens a snapshot file with its stored engines. A read-only file, as `fibula build` writes it, is mapped; any
-    /// other file is read. See [`Snapshot::open_with`].
+    /// other file is read. See [`Snapshot::open_with`]. Of a checkpoint, `rib.fib#bmp/pre-policy` is the table of that
+    /// name.
     ///
     /// # Errors
     /// If the file cannot be read, is not a snapshot or is damaged, or the tables of its engines are inconsistent.
@@ -50,7 +51,10 @@ impl Fib {
     /// # Errors
     /// The errors of [`Fib::open`]. Also if an engine is unknown, or every engine of the list refuses the table.
     pub fn open_with(path: impl AsRef<Path>, options: &FibOptions) -> Result<Self, FibError> {
-        Self::of_snapshot(Snapshot::open_with(path, options.loading)?, options)
+        if let Some((file, table)) = table_choice(path.as_ref()) {
+            return Self::of_table(Snapshot::open_checkpoint_table(&file, &table)?, options);
+        }
+        Self::of_snapshot(Snapshot::open_with(path, options.loading)?.chosen()?, options)
     }
 
     /// Makes a table of an open snapshot.

@@ -82,7 +82,7 @@ pub use array::AlignedBytes;
 pub use atomic_file::{AtomicFile, remove_unfinished};
 pub use audit::Audit;
 pub use builder::{BuilderOptions, PeerChoice, TableBuilder};
-pub use checkpoint::{Checkpoint, Restored};
+pub use checkpoint::{Checkpoint, Restored, table_choice};
 pub use choice::{EngineSource, Maker, Makers};
 pub use columns::{Columns, ColumnsBuilder};
 pub use dated::{DatedBuilder, DatedTable, Dates, Moment, TableDate, TimeFormat, Timelines};

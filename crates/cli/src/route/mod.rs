@@ -81,8 +81,9 @@ fn check(config: &RouteConfig) -> Result<Outcome, Failure> {
         writeln!(out, "next hops: {}", file.display())?;
     }
     for (number, port) in config.ports.iter().enumerate() {
-        let vrf = port.vrf.as_ref().map_or(String::new(), |vrf| format!(", forwards by {vrf}"));
-        writeln!(out, "port {number}: {}{vrf}", port.port)?;
+        let table = config.table_of(port);
+        let table = table.map_or(String::new(), |table| format!(", forwards by {table}"));
+        writeln!(out, "port {number}: {}{table}", port.port)?;
     }
     if let Some(http) = &config.feeds.http {
         writeln!(out, "answers on {}", http.address())?;

@@ -121,6 +121,20 @@ pub struct Checkpoint {
     /// The time between two checkpoints.
     #[serde(default = "checkpoint_every")]
     pub every: Time,
+    /// What to do with a file that is damaged when the program starts.
+    #[serde(default)]
+    pub on_damage: OnDamage,
+}
+
+/// What to do with a damaged checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnDamage {
+    /// Do not start.
+    #[default]
+    Refuse,
+    /// Rename it, and start with an empty table.
+    SetAside,
 }
 
 /// The tables and their engines.
@@ -387,6 +401,6 @@ impl Mrt {
 impl Checkpoint {
     /// This file, every minute.
     pub fn at(file: PathBuf) -> Self {
-        Self { file, every: checkpoint_every() }
+        Self { file, every: checkpoint_every(), on_damage: OnDamage::default() }
     }
 }

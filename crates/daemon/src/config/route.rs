@@ -9,8 +9,8 @@ use toml::Spanned;
 
 use super::text::{self, Text};
 use super::{
-    Bgp, Checkpoint, ConfigError, Http, Kernel, Limits, Mrt, PortConfig, PortKind, Problem, Ris,
-    RouteProblem, ServeConfig, Stream, Tables,
+    Bgp, Checkpoint, ConfigError, ConfiguredSource, Http, Kernel, Limits, Mrt, PortConfig,
+    PortKind, Problem, Ris, RouteProblem, ServeConfig, SourceConfig, Stream, Tables,
 };
 
 /// The whole file. The keys of sources and tables are those of [`ServeConfig`].
@@ -215,7 +215,7 @@ impl RouteConfig {
             () if next_hops.is_some() && !has_table => Err(RouteProblem::NextHopsWithoutTable),
             () if rules.is_some() && self.ports.iter().any(is_xdp) => Err(RouteProblem::RulesOfXdp),
             () if has_table && self.vrfs().next().is_some() => Err(RouteProblem::VrfOfTable),
-            () => self.check_vrfs(),
+            () => self.check_vrfs().and_then(|()| self.check_main()),
         }
     }
 
@@ -223,6 +223,44 @@ impl RouteConfig {
     fn vrfs(&self) -> impl Iterator<Item = &str> {
         let of_ports = self.ports.iter().filter_map(|port| port.vrf.as_deref());
         self.router.vrf.as_deref().into_iter().chain(of_ports)
+    }
+
+    /// The table by which packets are forwarded that came in by this port: the port's own, the router's, or the only one
+    /// of the sources. `None` if the table does not change.
+    pub fn table_of(&self, port: &PortConfig) -> Option<String> {
+        port.vrf.clone().or_else(|| self.main_table())
+    }
+
+    /// The table of the ports that name none.
+    pub(crate) fn main_table(&self) -> Option<String> {
+        self.router.vrf.clone().or_else(|| match &self.tables()[..] {
+            [only] => Some(only.clone()),
+            _ => None,
+        })
+    }
+
+    /// The tables of the sources.
+    fn tables(&self) -> Vec<String> {
+        let mut tables: Vec<_> = self.feeds.sources().into_iter().map(|of| of.table).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        tables
+    }
+
+    /// Refuses sources that could be meant one or the other: which table forwards must not depend on their order.
+    fn check_main(&self) -> Result<(), RouteProblem> {
+        let is_needed =
+            self.router.vrf.is_none() && self.ports.iter().any(|port| port.vrf.is_none());
+        let is_bmp = |of: &ConfiguredSource| matches!(of.config, SourceConfig::Bmp(_));
+        match self.tables() {
+            _ if !is_needed || !self.router.table.is_empty() => Ok(()),
+            tables if tables.len() > 1 => Err(RouteProblem::SeveralTables(tables)),
+            // A BMP source feeds only tables of views, such as bmp/pre-policy.
+            tables if self.feeds.sources().iter().all(is_bmp) => {
+                Err(RouteProblem::NoView(tables.concat()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether a source feeds the table of this VRF.

@@ -27,6 +27,10 @@ pub enum RouteProblem {
         /// The tables of the sources.
         tables: Vec<String>,
     },
+    /// There are several tables, and none is named.
+    SeveralTables(Vec<String>),
+    /// The only source is BMP, whose routes are in tables of views.
+    NoView(String),
     /// The size of a burst is out of range.
     Burst(usize),
     /// The size of a slot is out of range.
@@ -69,6 +73,13 @@ impl RouteProblem {
                     tables.first().map_or("fpm", String::as_str)
                 ));
             }
+            Self::SeveralTables(tables) => {
+                let first = tables.first().map_or("fpm", String::as_str);
+                return Some(format!("name it in the file: router = {{ vrf = \"{first}\" }}"));
+            }
+            Self::NoView(table) => {
+                return Some(format!("name it: router = {{ vrf = \"{table}/post-policy\" }}"));
+            }
             Self::WithoutDpdk(_) => {
                 "install libdpdk-dev, pkg-config and libclang-dev, and build it with \
                  `cargo build --release -p fibula-cli --features dpdk`"
@@ -103,6 +114,15 @@ impl fmt::Display for RouteProblem {
             Self::UnknownVrf { vrf, .. } => {
                 write!(f, "no source feeds the table of vrf {vrf:?}")
             }
+            Self::SeveralTables(tables) => write!(
+                f,
+                "the sources feed several tables ({}), and none is named to forward by",
+                tables.join(", ")
+            ),
+            Self::NoView(table) => write!(
+                f,
+                "BMP feeds a table for each view, such as {table}/pre-policy, and none is named to forward by"
+            ),
             Self::Burst(burst) => write!(f, "--burst {burst}: a burst has 1 to 256 packets"),
             Self::SlotBytes(bytes) => {
                 write!(f, "pipeline: slot-bytes is a power of two from 512 to 65536, not {bytes}")

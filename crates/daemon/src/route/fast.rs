@@ -40,7 +40,7 @@ pub(super) fn publish(
     let (fast, events) = (Arc::clone(fast), |what: String| warn!("fast path: {what}"));
     let started = match tables {
         Tables::Live(live, _) => {
-            let vrf = config.router.vrf.as_deref().map_or(0, |name| live.vrf(name));
+            let vrf = config.main_table().map_or(0, |name| live.vrf(&name));
             let views = control.views(live, vrf)?;
             Publisher::start(fast, views, events)
         }

@@ -148,9 +148,8 @@ fn tell(handle: &AfXdp, addresses: &[IpAddr]) {
 /// Whether packets of a port that are for the kernel must be passed to it. It does not see packets of XDP sockets. It
 /// forwards by its main table: packets of another VRF must not come there.
 fn has_host(config: &RouteConfig, port: &PortConfig) -> bool {
-    let vrf = port.vrf.as_deref().or(config.router.vrf.as_deref());
     matches!(port.port, PortKind::AfXdp(_) | PortKind::Xdp(_))
-        && !vrf.is_some_and(|vrf| vrf.contains('/'))
+        && !config.table_of(port).is_some_and(|table| table.contains('/'))
 }
 
 /// The ports, each with the receiver of its packets for this machine.

@@ -152,9 +152,9 @@ fn named(config: &RouteConfig, fib: &FibOptions) -> Result<Fib, DaemonError> {
 fn of_ports(config: &RouteConfig, live: &Live) -> (Vec<Vrf>, Vec<u16>) {
     let (mut vrfs, mut by_port) = (Vec::new(), Vec::new());
     for port in &config.ports {
-        let name = port.vrf.as_deref().or(config.router.vrf.as_deref());
-        let vrf = name.map_or(0, |name| live.vrf(name));
-        if let Some(name) = &port.vrf {
+        let name = config.table_of(port);
+        let vrf = name.as_deref().map_or(0, |name| live.vrf(name));
+        if let Some(name) = &name {
             info!("{}: received packets are forwarded by {name}", port.port);
         }
         let at = vrfs.iter().position(|known| *known == vrf).unwrap_or_else(|| {

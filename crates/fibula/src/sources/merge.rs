@@ -117,6 +117,10 @@ impl Merge {
                 let table = open_snapshot(path, loading, at, watch)?;
                 self.builder.add_table(name, "snapshot", &table);
             }
+            Source::Checkpoint { path, table } => {
+                let table = Snapshot::open_checkpoint_table(path, table)?;
+                self.builder.add_table(name, "checkpoint", &table);
+            }
             Source::Feed(path) => self.file(path, watch)?,
         }
         if let (Some(stand_in), Some(column)) = (self.builder.stand_in(), self.tags()) {

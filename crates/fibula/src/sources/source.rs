@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use fibula_rib::PeerChoice;
+use fibula_rib::{PeerChoice, table_choice};
 use fibula_testkit::fib::GenSpec;
 
 use crate::sources::{EMBEDDED, SourceError};
@@ -18,6 +18,13 @@ pub enum Source {
     Generated(GenSpec),
     /// A snapshot file: its name ends in `.fib`, or it begins like a snapshot.
     Snapshot(PathBuf),
+    /// A table of a checkpoint, called `rib.fib#bmp/pre-policy`.
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// The name of the table.
+        table: String,
+    },
     /// A file in any format of `fibula_ingest`, `-` for standard input.
     Feed(PathBuf),
 }
@@ -43,6 +50,9 @@ impl Source {
             return spec.map(Self::Generated).map_err(|e| SourceError::Generated(e.to_string()));
         }
         let path = PathBuf::from(name);
+        if let Some((path, table)) = table_choice(&path) {
+            return Ok(Self::Checkpoint { path, table });
+        }
         if !path.exists()
             && let Some(what) = no_source(name)
         {
@@ -152,6 +162,39 @@ mod tests {
         for text in ["", "AS", "ASx", "-1", "é7", "192.0.2"] {
             assert!(parse_peer(text).is_err(), "{text}");
         }
+    }
+
+    /// A checkpoint holds every table, and an empty one does not pass for the others.
+    #[test]
+    fn a_table_of_a_checkpoint_is_chosen() {
+        use fibula_core::{Attributes, Change, Update, Value};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rib.fib");
+        let mut rib = fibula_rib::Rib::default();
+        rib.name_global("bmp");
+        let vrf = rib.vrf("bmp/pre-policy");
+        rib.value_places(&["site"]);
+        let change = Change::Announce(Attributes::Values(&[Value::Str("a")]));
+        let update = Update::new("10.0.0.0/8".parse().unwrap(), change);
+        rib.apply(&Update { vrf, ..update }, &mut ()).unwrap();
+        rib.checkpoint("").write(&path).unwrap();
+
+        let name = path.to_str().unwrap();
+        let open = |name: &str| crate::build(name).map_err(|error| error.to_string());
+        let fib = open(&format!("{name}#bmp/pre-policy")).unwrap();
+        let found = fib.lookup("10.1.2.3".parse().unwrap()).unwrap();
+        assert_eq!(found.to_string(), "10.0.0.0/8 site=a");
+        let why = open(name).err().unwrap();
+        let tables = "the checkpoint has bmp/pre-policy (1 routes); choose one by its name";
+        assert!(why.starts_with(&format!("{name}: its first table is empty; {tables}")), "{why}");
+        let why = open(&format!("{name}#bmp/x")).err().unwrap();
+        assert!(
+            why.starts_with(&format!("{name}: there is no table \"bmp/x\"; {tables}")),
+            "{why}"
+        );
+        assert!(fibula_fib::Fib::open(&path).is_err());
+        let name = format!("{name}#bmp/pre-policy");
+        assert_eq!(fibula_fib::Fib::open(&name).unwrap().len(), 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! it.
 //!
 //! A checkpoint is a [snapshot](crate::snapshot) file of the best routes of the global VRF, which every command that
-//! takes a table can open, with these additional sections:
+//! takes a table can open, with these additional sections. `FILE#NAME` is another VRF's table ([`table_choice`]).
 //!
 //! | section | content |
 //! |---|---|
@@ -24,6 +24,7 @@
 pub(crate) mod columns;
 mod paths;
 mod restore;
+mod tables;
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -42,6 +43,7 @@ use crate::{
 };
 use paths::{AllPaths, Paths};
 use restore::restore;
+pub use tables::table_choice;
 
 /// The format's version.
 const VERSION: u32 = 4;

@@ -8,7 +8,7 @@ use crate::rib::set::is_sound;
 use crate::snapshot::Sections;
 use crate::{Peer, Pod, Preference, Rib, Snapshot, SnapshotError, ValueNames};
 
-const META: &str = "rib/meta";
+pub(super) const META: &str = "rib/meta";
 
 pub(super) fn restore(
     snapshot: &Snapshot,

@@ -20,12 +20,16 @@ impl AnySnapshot {
     /// that the type and the bytes are of one file, even if a program renames another over it meanwhile.
     ///
     /// # Errors
-    /// If the file cannot be read, is no snapshot, or is damaged in any way.
+    /// If the file cannot be read, is no snapshot, or is damaged in any way; the error of [`Snapshot::chosen`].
     pub fn open_with(path: impl AsRef<Path>, loading: Loading) -> Result<Self, SnapshotError> {
         let (opened, origin) = file::open_file(path.as_ref(), loading, None)?;
         Ok(match opened.dated {
             Some(_) => Self::Dated(DatedSnapshot::of(opened, Some(origin))?),
-            None => Self::Table(Snapshot { opened, origin: Some(origin) }),
+            None => Self::Table(
+                Snapshot { opened, origin: Some(origin) }
+                    .chosen()
+                    .map_err(|error| error.in_file(path.as_ref()))?,
+            ),
         })
     }
 }

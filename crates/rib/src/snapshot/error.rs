@@ -16,6 +16,8 @@ pub enum SnapshotErrorKind {
     Dated,
     /// The file holds one table, but the tables of several dates were expected.
     NotDated,
+    /// A checkpoint has several tables, and none, or one that it does not have, was chosen.
+    Choice,
     /// It was written on a machine of the other byte order.
     ByteOrder,
     /// The file is shorter than its header declares.
@@ -44,7 +46,7 @@ pub struct SnapshotError {
 }
 
 impl SnapshotError {
-    pub(super) fn new(kind: SnapshotErrorKind, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: SnapshotErrorKind, reason: impl Into<String>) -> Self {
         Self { kind, path: None, section: None, offset: None, reason: reason.into(), source: None }
     }
 
@@ -103,6 +105,9 @@ impl SnapshotError {
             SnapshotErrorKind::Io | SnapshotErrorKind::Unstorable => return None,
             SnapshotErrorKind::Changed => {
                 "run it again, and replace snapshots by renaming, as `fibula build` does"
+            }
+            SnapshotErrorKind::Choice => {
+                "choose one by its name behind the file's: rib.fib#bmp/pre-policy"
             }
             SnapshotErrorKind::Dated => "choose one of its dates",
             SnapshotErrorKind::NotDated => {
