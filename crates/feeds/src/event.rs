@@ -2,6 +2,7 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use fibula_ingest::Damage;
 use fibula_rib::SnapshotError;
@@ -33,6 +34,13 @@ pub enum Event {
     Swept {
         /// The peer.
         peer: u32,
+    },
+    /// The table is full, and this session had the most routes: they were removed, so that others have room.
+    CutOff {
+        /// The session.
+        session: Arc<str>,
+        /// Number of its routes.
+        routes: usize,
     },
     /// A lost connection was not restored in time, and the routes of its peers were removed.
     Expired {
@@ -66,6 +74,10 @@ impl fmt::Display for Event {
                 write!(f, "the session with {address} is established: {agreed}")
             }
             Self::Swept { peer } => write!(f, "peer {peer} has sent its whole table again"),
+            Self::CutOff { routes, .. } => write!(
+                f,
+                "the table is full (limits.routes), and this session had the most routes: its {routes} are removed"
+            ),
             Self::Expired { peers } => {
                 write!(f, "the connection did not come back: the routes of {peers} peers are gone")
             }

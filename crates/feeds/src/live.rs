@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use fibula_core::Vrf;
-use fibula_rib::{FeedDigest, FeedEvent, FeedMark, Listener, Live, PathCounts, Peer, TableError};
+use fibula_rib::{
+    FeedDigest, FeedEvent, FeedMark, Listener, Live, PathCounts, Peer, SessionPaths, TableError,
+};
 
 use crate::pace::{Clock, Pacer, Speed, SystemClock};
 use crate::{Checkpoints, FeedError, Positions};
@@ -155,6 +157,10 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
 
     fn paths_of(&self, peer: u32) -> Option<PathCounts> {
         Some(self.live.with_rib(|rib| PathCounts::of(rib, peer)))
+    }
+
+    fn largest_session(&self, peer: u32) -> Option<SessionPaths> {
+        self.live.with_rib(|rib| SessionPaths::largest(rib, peer))
     }
 
     fn vrf(&mut self, name: &str) -> Vrf {

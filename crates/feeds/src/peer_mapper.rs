@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use fibula_core::{Change, Update, Vrf};
 use fibula_ingest::{Damage, PeerInfo, PeerState, Sink, SourceInfo};
-use fibula_rib::{Listener, Peer, TableError};
+use fibula_rib::{Listener, Peer, SessionPaths, TableError};
 
 use crate::column_map::ColumnMap;
 use crate::{Event, FeedError, Figures};
@@ -22,7 +22,7 @@ pub(crate) struct Peers {
     /// The table's numbers of all peers of the source so far.
     pub(crate) all: BTreeSet<u32>,
     /// The routing instances that the connection, or the file, has named, and the table's numbers of them.
-    vrfs: HashMap<Vrf, Vrf>,
+    vrfs: HashMap<Vrf, Instance>,
     /// The routing instance of the last update: the source's number and the table's.
     last_vrf: Option<(Vrf, Vrf)>,
     /// The counts so far.
@@ -30,6 +30,12 @@ pub(crate) struct Peers {
     /// The peers that have not sent everything on this connection, and whether they have stale routes of an earlier
     /// one.
     pub(crate) open: BTreeMap<u32, bool>,
+}
+
+/// A routing instance of the source. The table learns of it with its first route, since every table has engines.
+enum Instance {
+    Named(String),
+    Numbered(Vrf),
 }
 
 impl Peers {
@@ -130,6 +136,12 @@ impl PeerMapper<'_> {
         number
     }
 
+    /// Whether the routing instance has had no route: there is nothing to withdraw.
+    fn is_unused(&self, index: Vrf) -> bool {
+        self.peers.last_vrf.is_none_or(|(last, _)| last != index)
+            && matches!(self.peers.vrfs.get(&index), Some(Instance::Named(_)))
+    }
+
     /// The table's number of the source's routing instance.
     fn vrf(&mut self, index: Vrf) -> Vrf {
         if let Some((last, number)) = self.peers.last_vrf
@@ -138,13 +150,33 @@ impl PeerMapper<'_> {
             return number;
         }
         let number = match self.peers.vrfs.get(&index) {
-            Some(&number) => number,
+            Some(Instance::Numbered(number)) => *number,
+            Some(Instance::Named(name)) => self.to.vrf(name),
             // The source has not named this instance.
             None if self.table.is_empty() => index,
             None => self.to.vrf(self.table),
         };
+        if let Some(instance) = self.peers.vrfs.get_mut(&index) {
+            *instance = Instance::Numbered(number);
+        }
         self.peers.last_vrf = Some((index, number));
         number
+    }
+
+    /// Removes the routes of the session that has the most in a table that is full, unless it is this peer's: then this
+    /// session ends. All peers of a connection are one session.
+    #[cold]
+    fn make_room(&mut self, peer: u32) -> bool {
+        let Some(largest) = self.to.largest_session(peer) else { return false };
+        for &other in &largest.peers {
+            if let Err(error) = self.to.down(other) {
+                self.failed = Some(error.into());
+                return false;
+            }
+        }
+        let SessionPaths { session, paths, .. } = largest;
+        (self.events)(Event::CutOff { session, routes: paths });
+        true
     }
 
     fn pass_on(&mut self, what: impl FnOnce(&mut dyn Listener) -> Result<(), TableError>) {
@@ -172,12 +204,12 @@ impl Sink for PeerMapper<'_> {
     }
 
     fn vrf(&mut self, index: Vrf, name: &str) {
-        let number = match (self.table, name) {
-            ("", name) => self.to.vrf(name),
-            (table, "") => self.to.vrf(table),
-            (table, name) => self.to.vrf(&format!("{table}/{name}")),
+        let name = match (self.table, name) {
+            ("", name) => name.to_owned(),
+            (table, "") => table.to_owned(),
+            (table, name) => format!("{table}/{name}"),
         };
-        self.peers.vrfs.insert(index, number);
+        self.peers.vrfs.insert(index, Instance::Named(name));
         self.peers.last_vrf = None;
     }
 
@@ -201,6 +233,10 @@ impl Sink for PeerMapper<'_> {
     }
 
     fn update(&mut self, update: &Update<'_>) {
+        if matches!(update.change, Change::Withdraw) && self.is_unused(update.vrf) {
+            self.peers.figures.withdrawn += 1;
+            return;
+        }
         let (peer, vrf) = (self.number(update.peer), self.vrf(update.vrf));
         if self.failed.is_none() {
             let update = Update { peer, vrf, ..*update };
@@ -208,7 +244,13 @@ impl Sink for PeerMapper<'_> {
                 Change::Announce(_) => self.peers.figures.announced += 1,
                 Change::Withdraw => self.peers.figures.withdrawn += 1,
             }
-            self.failed = self.peers.places.pass_on(&update, self.to).err().map(FeedError::from);
+            let mut applied = self.peers.places.pass_on(&update, self.to);
+            if let Err(TableError::Full { of_peer: false, .. }) = applied
+                && self.make_room(peer)
+            {
+                applied = self.peers.places.pass_on(&update, self.to);
+            }
+            self.failed = applied.err().map(FeedError::from);
         }
     }
 

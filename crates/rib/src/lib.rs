@@ -93,7 +93,7 @@ pub use frozen::Frozen;
 pub use history::{Changed, History, Since};
 pub use indexed::IndexedRoutes;
 pub use layers::layers;
-pub use listener::{FeedEvent, Listener, PathCounts};
+pub use listener::{FeedEvent, Listener, PathCounts, SessionPaths};
 pub use live::{Live, LiveOptions};
 pub use log::Pacing;
 pub use publisher::{AttributeChunk, AttributeTable, Generation, Reader};

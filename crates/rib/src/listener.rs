@@ -1,8 +1,10 @@
 //! The interface between a feed and a table.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fibula_core::{Update, Vrf};
+use hashbrown::HashMap;
 
 use crate::{Live, Peer, Rib, TableError};
 
@@ -32,6 +34,38 @@ impl PathCounts {
     /// The paths of the peer in this table.
     pub fn of(rib: &Rib, peer: u32) -> Self {
         Self { v4: rib.paths_of::<u32>(peer), v6: rib.paths_of::<u128>(peer) }
+    }
+}
+
+/// The paths of a session, of all its peers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionPaths {
+    /// Its name.
+    pub session: Arc<str>,
+    /// Its peers.
+    pub peers: Vec<u32>,
+    /// Number of their paths.
+    pub paths: usize,
+}
+
+impl SessionPaths {
+    /// The session with the most paths, if it has more than the session of this peer.
+    pub fn largest(rib: &Rib, peer: u32) -> Option<Self> {
+        let mut all = HashMap::<&str, (usize, Vec<u32>)>::new();
+        for (number, of) in (0..).zip(rib.peers()) {
+            let paths = PathCounts::of(rib, number);
+            if let Some(session) = of.session()
+                && paths != PathCounts::default()
+            {
+                let (sum, peers) = all.entry(session).or_default();
+                *sum += paths.v4 + paths.v6;
+                peers.push(number);
+            }
+        }
+        let own = rib.peers().get(peer as usize).and_then(Peer::session);
+        let own = own.and_then(|session| all.get(session)).map_or(0, |(paths, _)| *paths);
+        let (session, (paths, peers)) = all.into_iter().max_by_key(|(_, (paths, _))| *paths)?;
+        (paths > own).then(|| Self { session: session.into(), peers, paths })
     }
 }
 
@@ -111,6 +145,13 @@ pub trait Listener {
         None
     }
 
+    /// The session with the most paths, if it has more than the session of this peer; `None` if the listener does not
+    /// count them.
+    fn largest_session(&self, peer: u32) -> Option<SessionPaths> {
+        let _ = peer;
+        None
+    }
+
     /// The position of a source, in its own words, after all events up to it. A restart from a checkpoint continues
     /// there.
     fn position(&mut self, source: &str, position: &str) {
@@ -140,6 +181,9 @@ impl Listener for Rib {
     fn paths_of(&self, peer: u32) -> Option<PathCounts> {
         Some(PathCounts::of(self, peer))
     }
+    fn largest_session(&self, peer: u32) -> Option<SessionPaths> {
+        SessionPaths::largest(self, peer)
+    }
 }
 
 /// Readers see the changes. Only one thread at a time may feed a table, whose order of events is that of the calls.
@@ -158,5 +202,8 @@ impl Listener for &Live {
     }
     fn paths_of(&self, peer: u32) -> Option<PathCounts> {
         Some(self.with_rib(|rib| PathCounts::of(rib, peer)))
+    }
+    fn largest_session(&self, peer: u32) -> Option<SessionPaths> {
+        self.with_rib(|rib| SessionPaths::largest(rib, peer))
     }
 }

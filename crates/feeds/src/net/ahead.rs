@@ -1,7 +1,9 @@
 //! Data read from a connection before they could be processed.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::stream::{Got, Stream, is_interrupted, is_pause};
 
@@ -10,26 +12,57 @@ use super::stream::{Got, Stream, is_interrupted, is_pause};
 /// A blocked daemon queues its messages, and some daemons do that badly: FRR resets an FPM connection that takes
 /// nothing for 15 seconds, and its BMP spends a minute of processor time on a queue that has once grown (it doubles and
 /// halves a hash table for every route). The system's buffer holds about a tenth of a second of their output.
-#[derive(Default)]
 pub(super) struct Ahead {
-    bytes: VecDeque<u8>,
+    blocks: VecDeque<Vec<u8>>,
+    /// The bytes of the first block that were read.
+    at: usize,
+    /// The memory of the blocks, and that of all connections.
+    bytes: usize,
+    all: Arc<AheadTotal>,
     /// The result of the read after these bytes: the end, or an error.
     then: Option<io::Result<Got>>,
 }
 
 /// Maximum number of bytes read ahead for one connection: some 200,000 routes. Beyond that the other end blocks.
 const MOST: usize = 64 << 20;
+/// Maximum number of bytes read ahead for all connections of a hub: at least four of them do not block.
+const MOST_OF_ALL: usize = 256 << 20;
+/// Bytes of a block, unless more came at once.
+const BLOCK: usize = 128 << 10;
+
+/// The memory of all that was read ahead.
+pub(super) struct AheadTotal {
+    bytes: AtomicUsize,
+    most: usize,
+}
+
+impl Default for AheadTotal {
+    fn default() -> Self {
+        Self { bytes: AtomicUsize::new(0), most: MOST_OF_ALL }
+    }
+}
 
 impl Ahead {
+    pub(super) fn new(all: Arc<AheadTotal>) -> Self {
+        Self { blocks: VecDeque::new(), at: 0, bytes: 0, all, then: None }
+    }
+
     /// Reads the waiting bytes, or from the connection if there are none.
     pub(super) fn read(&mut self, stream: &mut Stream, into: &mut [u8]) -> io::Result<Got> {
-        if !self.bytes.is_empty() {
-            return self.bytes.read(into).map(Got::Bytes);
+        let Some(block) = self.blocks.front() else {
+            return self.then.take().unwrap_or_else(|| stream.read(into));
+        };
+        let bytes = &block[self.at..];
+        let len = bytes.len().min(into.len());
+        into[..len].copy_from_slice(&bytes[..len]);
+        self.at += len;
+        if self.at == block.len() {
+            let memory = block.capacity();
+            self.blocks.pop_front();
+            self.at = 0;
+            self.release(memory);
         }
-        if self.bytes.capacity() > 0 {
-            self.bytes = VecDeque::new();
-        }
-        self.then.take().unwrap_or_else(|| stream.read(into))
+        Ok(Got::Bytes(len))
     }
 
     /// Reads ahead the bytes that have arrived. Files need no reading ahead, and the kernel's socket is read in whole
@@ -38,9 +71,12 @@ impl Ahead {
         if !matches!(stream, Stream::Tcp(_)) {
             return;
         }
-        while self.then.is_none() && self.bytes.len() < MOST {
+        let has_room = |ahead: &Self| {
+            ahead.bytes < MOST && ahead.all.bytes.load(Ordering::Relaxed) < ahead.all.most
+        };
+        while self.then.is_none() && has_room(self) {
             match stream.read(buffer) {
-                Ok(Got::Bytes(bytes)) => self.bytes.extend(&buffer[..bytes]),
+                Ok(Got::Bytes(bytes)) => self.push(&buffer[..bytes]),
                 Err(error) if is_pause(&error) => return,
                 Err(error) if is_interrupted(&error) => {}
                 end => self.then = Some(end),
@@ -48,9 +84,35 @@ impl Ahead {
         }
     }
 
+    fn push(&mut self, bytes: &[u8]) {
+        match self.blocks.back_mut() {
+            Some(last) if last.capacity() - last.len() >= bytes.len() => last.extend(bytes),
+            _ => {
+                let mut block = Vec::with_capacity(bytes.len().max(BLOCK));
+                block.extend(bytes);
+                self.bytes += block.capacity();
+                self.all.bytes.fetch_add(block.capacity(), Ordering::Relaxed);
+                self.blocks.push_back(block);
+            }
+        }
+    }
+
+    fn release(&mut self, memory: usize) {
+        self.bytes -= memory;
+        self.all.bytes.fetch_sub(memory, Ordering::Relaxed);
+    }
+
     /// The connection ended: drops the bytes that were read ahead.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        self.release(self.bytes);
+        self.blocks = VecDeque::new();
+        (self.at, self.then) = (0, None);
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.release(self.bytes);
     }
 }
 
@@ -73,7 +135,7 @@ mod tests {
         accepted.set_nonblocking(true).unwrap();
         let mut stream = Stream::tcp(mio::net::TcpStream::from_std(accepted));
         let sent: Vec<u8> = (0..LEN as u32 / 4).flat_map(u32::to_le_bytes).collect();
-        let (mut ahead, mut buffer) = (Ahead::default(), vec![0; 1 << 16]);
+        let (mut ahead, mut buffer) = (Ahead::new(Arc::default()), vec![0; 1 << 16]);
         std::thread::scope(|scope| {
             let writing = scope.spawn(|| {
                 writer.write_all(&sent).unwrap();
@@ -91,5 +153,48 @@ mod tests {
             received.extend_from_slice(&buffer[..bytes]);
         }
         assert!(received == sent, "{} bytes of {LEN}", received.len());
+    }
+
+    /// All connections together have a bound: further ones wait, and lose nothing.
+    #[test]
+    fn all_connections_have_a_bound() {
+        const SENT: usize = 1 << 20;
+        let all = Arc::new(AheadTotal { bytes: AtomicUsize::new(0), most: SENT / 2 });
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut buffer = vec![0; 1 << 16];
+        let mut connections: Vec<_> = (0..3u8)
+            .map(|value| {
+                let mut writer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                let (accepted, _) = listener.accept().unwrap();
+                accepted.set_nonblocking(true).unwrap();
+                let stream = Stream::tcp(mio::net::TcpStream::from_std(accepted));
+                let writing = std::thread::spawn(move || writer.write_all(&[value; SENT]).unwrap());
+                (stream, Ahead::new(Arc::clone(&all)), writing)
+            })
+            .collect();
+        let begin = Instant::now();
+        while all.bytes.load(Ordering::Relaxed) < all.most {
+            assert!(begin.elapsed() < Duration::from_secs(60), "nothing came");
+            connections.iter_mut().for_each(|(stream, ahead, _)| ahead.fill(stream, &mut buffer));
+        }
+        for _ in 0..10 {
+            connections.iter_mut().for_each(|(stream, ahead, _)| ahead.fill(stream, &mut buffer));
+            assert!(all.bytes.load(Ordering::Relaxed) <= all.most + BLOCK);
+        }
+        for (value, (mut stream, mut ahead, writing)) in (0..).zip(connections) {
+            let mut left = SENT;
+            while left > 0 {
+                match ahead.read(&mut stream, &mut buffer) {
+                    Ok(Got::Bytes(bytes)) => {
+                        assert!(buffer[..bytes].iter().all(|&byte| byte == value));
+                        left -= bytes;
+                    }
+                    Err(error) => assert!(is_pause(&error), "{error}"),
+                    other => panic!("{other:?}, {left} bytes are missing"),
+                }
+            }
+            writing.join().unwrap();
+        }
+        assert_eq!(all.bytes.load(Ordering::Relaxed), 0);
     }
 }

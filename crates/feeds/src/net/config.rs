@@ -68,8 +68,8 @@ impl Hub {
                 })?)
             }
             Endpoint::Folder(folder) => {
-                let waker = Arc::clone(&self.shared.waker);
-                let reader = Reader::new(named, folder, Token(key), waker)
+                let shared = (Arc::clone(&self.shared.waker), Arc::clone(&self.cut));
+                let reader = Reader::new(named, folder, Token(key), shared)
                     .map_err(|error| FeedSourceError::Thread { name: source.name, error })?;
                 Thing::Folder(Box::new(reader))
             }

@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use mio::{Events, Poll, Token, Waker};
 
+use super::ahead::AheadTotal;
+use super::cut::CutSessions;
 use super::farewell::{Farewell, LAST_WORDS};
 use super::handle::{Command, HubHandle, Shared};
 use super::link::{Context, Shown, TURN};
@@ -36,6 +38,10 @@ pub struct Hub {
     commands: Receiver<Command>,
     pub(super) buffer: Vec<u8>,
     pub(super) farewells: Vec<(Stream, Outbox)>,
+    /// The memory of what was read ahead from all connections.
+    pub(super) ahead: Arc<AheadTotal>,
+    /// The sessions whose routes were removed because the table is full.
+    pub(super) cut: Arc<CutSessions>,
     /// Things whose counts on the board are outdated, and the time when they are written.
     pub(super) dirty: BTreeSet<usize>,
     pub(super) write_at: Option<Duration>,
@@ -87,6 +93,8 @@ impl Hub {
             commands,
             buffer: vec![0; TURN],
             farewells: Vec::new(),
+            ahead: Arc::default(),
+            cut: Arc::default(),
             dirty: BTreeSet::new(),
             write_at: None,
         })
@@ -137,6 +145,7 @@ impl Hub {
                 }
                 if let Some(key) = self.slots.pop() {
                     self.turn(key, to)?;
+                    self.cut_off(to)?;
                 }
             }
             if self.shared.is_stopped.load(Ordering::Acquire) {

@@ -10,6 +10,7 @@ use fibula_rib::{Listener, Peer, Rib};
 use mio::Token;
 use mio::net::TcpStream;
 
+use super::cut::CutSessions;
 use super::door::Door;
 use super::hub::Hub;
 use super::link::{Context, Link, Shown, Via};
@@ -130,10 +131,12 @@ impl Hub {
         via: Via,
         key: usize,
     ) -> Link {
-        let events = events_of(Arc::clone(&name), Arc::clone(&self.on_report), self.clock);
+        let reports = (Arc::clone(&self.on_report), Arc::clone(&self.cut));
+        let events = events_of(Arc::clone(&name), reports, self.clock);
         let protocol =
             (speaker.protocol)(SessionContext { name: Arc::clone(&name), remote, events });
-        Link::new((name, shown), speaker.settings.clone(), protocol, via, Token(key))
+        let (settings, ahead) = (speaker.settings.clone(), Arc::clone(&self.ahead));
+        Link::new((name, shown), settings, protocol, via, Token(key), ahead)
     }
 
     /// Creates the sessions of the addresses that are configured one by one.
@@ -198,7 +201,7 @@ impl Hub {
     }
 
     /// The key of the session or folder with this name, which a peer's view may follow.
-    fn thing_of(&mut self, name: &str) -> Option<usize> {
+    pub(super) fn thing_of(&mut self, name: &str) -> Option<usize> {
         let mut words = name.split(' ');
         let (source, running) = self.sources.get_key_value(words.next()?)?;
         let source = Arc::clone(source);
@@ -212,22 +215,28 @@ impl Hub {
     }
 }
 
-/// Receives the events of a session's protocol. There may be floods of damage.
+/// Receives the events of a session's protocol. There may be floods of damage, and of sessions that begin anew.
 fn events_of(
     source: Arc<str>,
-    on_report: OnReport,
+    (on_report, cut): (OnReport, Arc<CutSessions>),
     clock: SystemClock,
 ) -> Box<dyn Fn(Event) + Send> {
-    let damage = Mutex::new(Throttle::default());
+    let (damage, others) = (Mutex::new(Throttle::default()), Mutex::new(Throttle::of(20)));
     Box::new(move |event| {
         let report = |what| on_report(SourceReport { source: Arc::clone(&source), what });
-        if let Event::Damaged(_) = event {
-            let passed = damage.lock().unwrap_or_else(PoisonError::into_inner).pass(clock.now());
-            match passed {
-                None => return,
-                Some(0) => {}
-                Some(count) => report(SourceEvent::More { count }),
+        let throttle = match &event {
+            Event::CutOff { session, .. } => {
+                cut.add(session);
+                let source = Arc::clone(session);
+                return on_report(SourceReport { source, what: SourceEvent::Protocol(event) });
             }
+            Event::Damaged(_) => &damage,
+            _ => &others,
+        };
+        match throttle.lock().unwrap_or_else(PoisonError::into_inner).pass(clock.now()) {
+            None => return,
+            Some(0) => {}
+            Some(count) => report(SourceEvent::More { count }),
         }
         report(SourceEvent::Protocol(event));
     })

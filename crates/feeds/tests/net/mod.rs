@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use fibula_core::{AnyPrefix, Vrf};
 use fibula_feeds::net::{Endpoint, FeedSource, Hub, HubHandle, Listen, ProtocolFactory};
 use fibula_feeds::{Board, FeedError, Session, SessionOptions, SourceState, SourceStatus};
-use fibula_rib::{FeedEvent, Listener, PathCounts, Peer, Rib, TableError};
+use fibula_rib::{FeedEvent, Listener, PathCounts, Peer, Rib, SessionPaths, TableError};
 
 use crate::common::{Lines, Paths, paths};
 
@@ -41,6 +41,9 @@ impl Listener for Table {
     }
     fn paths_of(&self, peer: u32) -> Option<PathCounts> {
         Listener::paths_of(&*self.0.lock().unwrap(), peer)
+    }
+    fn largest_session(&self, peer: u32) -> Option<SessionPaths> {
+        Listener::largest_session(&*self.0.lock().unwrap(), peer)
     }
     fn vrf(&mut self, name: &str) -> Vrf {
         self.0.lock().unwrap().vrf(name)

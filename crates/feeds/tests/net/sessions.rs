@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fibula_feeds::net::{Endpoint, Listen, ProtocolFactory};
 use fibula_feeds::{FeedError, Figures, Protocol, SessionOptions, SourceState};
-use fibula_rib::Listener;
+use fibula_rib::{Limits, Listener, Rib};
 
 use super::{LIMIT, Net, connect, listen, ms, options, send, source, table, within};
 
@@ -49,6 +49,41 @@ fn a_daemon_that_reconnects_is_swept() {
     net.wait("the second loss", |net| net.state(session) == Some(SourceState::Lost));
     let lost = format!("{session}: disconnected behind byte {}: ", DUMP.len() + 30);
     assert!(net.has_report(&lost), "{lost} {:?}", net.reports());
+    net.stop();
+}
+
+/// All peers of a connection are one source, however many there are: the largest is cut, not an honest neighbour.
+#[test]
+fn a_full_table_cuts_the_largest_session() {
+    let mut rib = Rib::default();
+    rib.set_limits(Limits { paths: 100, ..Limits::default() });
+    let net = Net::with(rib, vec![listen("lines", "127.0.0.0/8", options())]);
+    let address = net.address("lines");
+    let mut honest = connect("127.0.0.2", address);
+    send(&mut honest, "peer 0 7\n+ 0 192.0.2.0/24 1\n");
+    net.wait("the first route", |net| net.paths().len() == 1);
+    // A hundred peers with a route each.
+    let mut hostile = connect("127.0.0.1", address);
+    let flood = |i: u32| format!("peer {i} {}\n+ {i} 10.{i}.0.0/16 1\n", 1000 + i);
+    send(&mut hostile, &(0..99).map(flood).collect::<String>());
+    net.wait("the flood", |net| net.paths().len() == 100);
+    send(&mut honest, "+ 0 198.51.100.0/24 1\n");
+    net.wait("room", |net| net.paths().len() == 2);
+    assert!(net.has_report("lines 127.0.0.1: the table is full (limits.routes), and this session"));
+    let closed = "lines 127.0.0.1: disconnected behind byte ";
+    net.wait("the end", |net| net.has_report(closed));
+    assert_eq!(hostile.read(&mut [0; 1]).unwrap_or(0), 0, "it is closed");
+    assert_eq!(net.state("lines 127.0.0.2"), Some(SourceState::Up));
+
+    // The one that fills the table is cut itself, and only it.
+    let mut hostile = connect("127.0.0.1", address);
+    send(&mut hostile, &(0..200).map(flood).collect::<String>());
+    net.wait("its end", |net| {
+        net.has_report("all peers together have 100 routes, which is the limit")
+    });
+    assert_eq!(net.paths().len(), 100);
+    send(&mut honest, "+ 0 203.0.113.0/24 1\n");
+    net.wait("room", |net| net.paths().len() == 3);
     net.stop();
 }
 

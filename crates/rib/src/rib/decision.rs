@@ -170,6 +170,18 @@ impl Peer {
     pub const fn new(address: Option<IpAddr>, asn: u32) -> Self {
         Self { address, asn, source: None }
     }
+
+    /// The session of its source: one of several views of a peer (`bmp 192.0.2.1 pre-policy`) is of the same session as
+    /// the others, `bmp 192.0.2.1`.
+    pub fn session(&self) -> Option<&str> {
+        let source = self.source.as_deref()?;
+        let (name, rest) = source.split_once(' ').unwrap_or((source, ""));
+        let address = rest.split(' ').next().unwrap_or_default();
+        match address.parse::<IpAddr>() {
+            Ok(_) => Some(&source[..name.len() + 1 + address.len()]),
+            Err(_) => Some(name),
+        }
+    }
 }
 
 impl fmt::Display for Peer {

@@ -19,6 +19,7 @@ use mio::{Registry, Token, Waker};
 use self::order::Name;
 use self::watch::Watch;
 use self::worker::{Found, Worker};
+use super::cut::CutSessions;
 use super::link::{Context, Shown, TURN, is_fatal};
 use super::report::{OnReport, SourceEvent, SourceReport, Throttle};
 use super::source::Folder;
@@ -53,6 +54,7 @@ pub(super) struct Reader {
     trouble: Option<String>,
     /// The files that the table lacks because they are damaged, and why.
     missing: BTreeMap<String, String>,
+    cut: Arc<CutSessions>,
 }
 
 /// A file that is being read.
@@ -70,7 +72,7 @@ impl Reader {
         (name, shown): (Arc<str>, Shown),
         folder: Folder,
         token: Token,
-        waker: Arc<Waker>,
+        (waker, cut): (Arc<Waker>, Arc<CutSessions>),
     ) -> io::Result<Self> {
         let (ask, requests) = mpsc::channel();
         let (to, found) = mpsc::sync_channel(AHEAD);
@@ -107,6 +109,7 @@ impl Reader {
             last: None,
             trouble: None,
             missing: BTreeMap::new(),
+            cut,
         })
     }
 
@@ -223,7 +226,7 @@ impl Reader {
         cx: &mut Context<'_>,
         step: impl FnOnce(&mut Driver, &mut PeerMapper<'_>) -> Result<(), String>,
     ) -> Result<(), FeedError> {
-        let Self { file: Some(reading), peers, folder, damage, name, .. } = self else {
+        let Self { file: Some(reading), peers, folder, damage, name, cut, .. } = self else {
             return Ok(());
         };
         if reading.failed.is_some() {
@@ -231,6 +234,9 @@ impl Reader {
         }
         let file: Arc<str> = reading.name.0.as_str().into();
         let events = |event| {
+            if let Event::CutOff { session, .. } = &event {
+                cut.add(session);
+            }
             report_damage(event, (name, &file), &mut damage.borrow_mut(), cx.now, cx.on_report)
         };
         let mut mapper = PeerMapper {

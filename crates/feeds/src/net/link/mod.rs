@@ -10,7 +10,7 @@ use mio::{Registry, Token};
 
 use self::opening::SERVED;
 pub(in crate::net) use self::opening::Via;
-use super::ahead::Ahead;
+use super::ahead::{Ahead, AheadTotal};
 use super::outbox::Outbox;
 use super::report::{OnReport, SourceEvent, SourceReport, Throttle};
 use super::stream::{Got, Stream, is_interrupted, is_pause};
@@ -80,6 +80,7 @@ impl Link {
         protocol: Box<dyn Protocol>,
         via: Via,
         token: Token,
+        ahead: Arc<AheadTotal>,
     ) -> Self {
         Self {
             name,
@@ -89,7 +90,7 @@ impl Link {
             via,
             token,
             line: Line::None,
-            ahead: Ahead::default(),
+            ahead: Ahead::new(ahead),
             out: Outbox::default(),
             began: Duration::ZERO,
             brought: 0,
@@ -325,6 +326,15 @@ impl Link {
             Err(error) => self.after(Err(error), cx)?,
         }
         Ok(true)
+    }
+
+    /// Closes the connection and removes its routes, because this session has the most and the table is full.
+    pub(in crate::net) fn cut_off(&mut self, cx: &mut Context<'_>) -> Result<(), FeedError> {
+        if let Line::Open(_) = &self.line {
+            self.protocol.close(self.out.bytes());
+        }
+        self.close("the table is full, and this session had the most routes", cx);
+        self.protocol.end(cx.to)
     }
 
     /// Closes the connection when the loop ends, after the protocol's last message. The routes stay.
