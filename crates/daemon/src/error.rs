@@ -73,7 +73,7 @@ impl DaemonError {
         let text = match self {
             Self::Config(error) => return error.hint(),
             Self::Checkpoint(_) => {
-                "set checkpoint.on-damage = \"set-aside\" to begin with an empty table and keep the file beside it"
+                "move the file away to begin with an empty table, or let checkpoint.on-damage = \"set-aside\" do so"
             }
             Self::Port { port, error }
                 if port.starts_with("xdp:") && error.kind() == io::ErrorKind::PermissionDenied =>

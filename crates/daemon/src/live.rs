@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use fibula_feeds::Positions;
 use fibula_fib::FibOptions;
-use fibula_rib::{Event, Limits, Live, LiveOptions, Pacing, Preference, Rib, SnapshotErrorKind};
+use fibula_rib::snapshot::SnapshotErrorKind;
+use fibula_rib::{Event, Limits, Live, LiveOptions, Pacing, Preference, Rib};
 use tracing::{debug, error, info, warn};
 
 use crate::DaemonError;

@@ -158,7 +158,7 @@ pub(crate) fn time(micros: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(micros)
 }
 
-fn source(status: fibula_feeds::SourceStatus) -> api::SourceStatus {
+fn source(status: SourceStatus) -> api::SourceStatus {
     let figures = status.figures;
     let remark = |(name, text): (&str, String)| (name.to_owned(), text);
     api::SourceStatus {
