@@ -199,8 +199,8 @@ pub struct PeerStatus {
     pub peer: Peer,
     /// Its paths in all tables.
     pub routes: RouteCounts,
-    /// `up`; `resync` while it announces all its routes again; `lost` if its connection has ended and its routes are kept
-    /// for a while; `down` if it has no routes.
+    /// `up`; `resync` while it announces all its routes again; `lost` if its connection has ended and its routes are
+    /// kept for a while; `down` if it has no routes.
     pub state: String,
     /// The time until which its routes are kept, if it is lost; RFC 3339 in UTC.
     pub until: Option<String>,
@@ -226,8 +226,8 @@ pub struct SourceStatus {
     pub endpoint: String,
     /// The table that it feeds. If it feeds others too, their names are this one, a slash, and a name.
     pub table: String,
-    /// `idle`; `resync` while it sends the whole table; `up`; `lost`: the connection has ended, and its routes are still
-    /// used; `damaged`: the table lacks what a damaged file has.
+    /// `idle`; `resync` while it sends the whole table; `up`; `lost`: the connection has ended, and its routes are
+    /// still used; `damaged`: the table lacks what a damaged file has.
     pub state: String,
     /// The time of the last change of state, RFC 3339 in UTC.
     pub since: String,

@@ -225,8 +225,8 @@ impl RouteConfig {
         self.router.vrf.as_deref().into_iter().chain(of_ports)
     }
 
-    /// The table by which packets are forwarded that came in by this port: the port's own, the router's, or the only one
-    /// of the sources. `None` if the table does not change.
+    /// The table by which packets are forwarded that came in by this port: the port's own, the router's, or the only
+    /// one of the sources. `None` if the table does not change.
     pub fn table_of(&self, port: &PortConfig) -> Option<String> {
         port.vrf.clone().or_else(|| self.main_table())
     }

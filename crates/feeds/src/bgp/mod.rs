@@ -48,8 +48,8 @@
 //!
 //! A malformed UPDATE whose routes can all be read withdraws them and is an [`Event`](crate::Event); any other one ends
 //! the session (RFC 7606; [`reset`](fibula_ingest::bgp::reset)). An UPDATE of a family that the session has not
-//! negotiated is ignored. LOCAL_PREF is used only from neighbours of our own AS. Which routes are refused, such as those
-//! with our own AS in their path, is a table on the page of [`SessionRules`](fibula_ingest::bgp::SessionRules).
+//! negotiated is ignored. LOCAL_PREF is used only from neighbours of our own AS. Which routes are refused, such as
+//! those with our own AS in their path, is a table on the page of [`SessionRules`](fibula_ingest::bgp::SessionRules).
 //!
 //! ```
 //! use std::time::Duration;

@@ -25,8 +25,8 @@
 //! counted.
 //!
 //! **Memory.** A session keeps at most [one record](crate::SessionOptions::longest_record) that is not whole and 1 MiB
-//! that is not sent; a source that listens has at most [`Listen::limit`] sessions, a folder 1 MiB that was read ahead. What
-//! was read ahead has at most 64 MiB a connection, and 256 MiB in all. When the table is
+//! that is not sent; a source that listens has at most [`Listen::limit`] sessions, a folder 1 MiB that was read ahead.
+//! What was read ahead has at most 64 MiB a connection, and 256 MiB in all. When the table is
 //! [full](fibula_rib::Limits::paths), the session with the most routes loses them and is closed.
 //!
 //! **Restart.** [`Hub::adopt`] assigns the routes of a checkpoint to the sessions that they came from. They stay until

@@ -13,7 +13,8 @@
 //! distinguisher. MRT records contain only unicast routes. Routes of other families are counted as ignored.
 //!
 //! Archives and monitored sessions (MRT, BMP) have routes that a router accepted: what can be read of them is kept, and
-//! doubtful paths are counted ([`Sink::noted`](crate::Sink::noted)). A session of ours refuses them, by [`SessionRules`].
+//! doubtful paths are counted ([`Sink::noted`](crate::Sink::noted)). A session of ours refuses them, by
+//! [`SessionRules`].
 //!
 //! ```
 //! use fibula_ingest::{Collected, bgp::{BgpOptions, Message, Messages, PeerEncoding, framed}};

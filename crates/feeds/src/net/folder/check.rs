@@ -11,8 +11,8 @@ use super::LONGEST_RECORD;
 /// Decodes all of a file and passes nothing on.
 ///
 /// Fatal are the faults that are fatal to `fibula build`: damage of the archive, since a failed checksum does not say
-/// which bytes are wrong, and records most of which are damaged. So is a last record that is cut, because a file that is
-/// complete ends with a record. Other damaged records are skipped when the file is taken.
+/// which bytes are wrong, and records most of which are damaged. So is a last record that is cut, because a file that
+/// is complete ends with a record. Other damaged records are skipped when the file is taken.
 ///
 /// # Errors
 /// The fault, with the byte of the content behind which it is.
