@@ -102,16 +102,14 @@ fn writer<W: Write + Send, const N: usize>(
 ) -> Result<(ArrowWriter<W>, Arc<Schema>), ExportError> {
     let columns = &table.columns;
     let mut fields = keys.to_vec();
-    for (at, name) in columns.names().enumerate() {
+    let own: Vec<&str> = keys.iter().map(|key| key.name().as_str()).collect();
+    for (at, name) in columns.names_beside(&own).into_iter().enumerate() {
         let kind = match type_of(columns, at) {
             "int" => DataType::UInt64,
             "float" => DataType::Float64,
             "bool" => DataType::Boolean,
             _ => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
         };
-        // A column of the table may itself be called so.
-        let taken = keys.iter().any(|key| key.name() == name);
-        let name = if taken { format!("value_{name}") } else { name.to_owned() };
         fields.push(Field::new(name, kind, true));
     }
     let schema = Arc::new(Schema::new(fields));

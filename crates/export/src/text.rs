@@ -16,7 +16,8 @@ pub enum TextFormat {
     ClickHouse,
 }
 
-/// Writes all routes, IPv4 first, in address order, after a line with the column names.
+/// Writes all routes, IPv4 first, in address order, after a line with the column names. A column of the table that is
+/// itself called `prefix` gets a number ([`Columns::names_beside`]).
 ///
 /// ```
 /// use fibula_core::{Hop, Routes};
@@ -36,9 +37,9 @@ pub enum TextFormat {
 pub fn text(table: &Table, form: TextFormat, mut out: impl Write) -> io::Result<()> {
     let columns = &table.columns;
     let mut line = String::from("prefix");
-    for name in columns.names() {
+    for name in columns.names_beside(&["prefix"]) {
         line.push(form.delimiter());
-        form.field(name, &mut line);
+        form.field(&name, &mut line);
     }
     line.push('\n');
     out.write_all(line.as_bytes())?;

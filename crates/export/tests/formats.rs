@@ -445,3 +445,17 @@ fn nested_oracle_agrees() {
         assert_eq!(longest(&table, range.last), row(range.hop));
     }
 }
+
+/// Columns of the table that have the names of the output's own ones get numbers, as in lookups.
+#[test]
+fn names_that_are_ours() {
+    let mut builder =
+        ColumnsBuilder::new(&[("prefix", ColumnKind::Str), ("first", ColumnKind::Str)]);
+    builder.push(&[Value::Str("p"), Value::Str("f")]).unwrap();
+    let v4: Routes<u32> = [("10.0.0.0/8".parse().unwrap(), Hop::new(0))].into_iter().collect();
+    let mut table = Table::from_routes(v4, Routes::default());
+    table.columns = builder.finish().unwrap();
+    let mut out = Vec::new();
+    text(&table, TextFormat::Csv, &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), "prefix,prefix_2,first\n10.0.0.0/8,p,f\n");
+}

@@ -107,6 +107,20 @@ impl Columns {
         self.columns.iter().map(|c| c.name.as_str())
     }
 
+    /// The names of the columns in an output that has columns `own` in front: a name that is one of these gets a
+    /// number, as one does that a file has twice.
+    pub fn names_beside(&self, own: &[&str]) -> Vec<String> {
+        let beside = |name: &str| {
+            let (mut beside, mut number) = (name.to_owned(), 1);
+            while own.contains(&&*beside) || (number > 1 && self.find(&beside).is_some()) {
+                number += 1;
+                beside = format!("{name}_{number}");
+            }
+            beside
+        };
+        self.names().map(beside).collect()
+    }
+
     /// The kind of the column's values.
     ///
     /// # Panics

@@ -60,7 +60,7 @@ impl<'a> Printer<'a> {
         // A question that is a prefix has a match in JSON even if the others have none.
         let also = asks.then_some("match");
         let names = columns.map_or_else(Vec::new, |columns| {
-            printed_names(columns, &header.iter().copied().chain(also).collect::<Vec<_>>())
+            columns.names_beside(&header.iter().copied().chain(also).collect::<Vec<_>>())
         });
         header.extend(names.iter().map(String::as_str));
         let records = Records::new(&header, args.json, !args.no_header)?;
@@ -180,20 +180,6 @@ impl<'a> Printer<'a> {
     pub fn flush(&mut self) -> Result<(), Failure> {
         self.records.flush()
     }
-}
-
-/// The names of the table's columns; one that an answer's own columns or another column have gets a number, as a name
-/// does that a file has twice.
-fn printed_names(columns: &Columns, own: &[&str]) -> Vec<String> {
-    let printed = |name: &str| {
-        let (mut printed, mut number) = (name.to_owned(), 1);
-        while own.contains(&&*printed) || (number > 1 && columns.find(&printed).is_some()) {
-            number += 1;
-            printed = format!("{name}_{number}");
-        }
-        printed
-    };
-    columns.names().map(printed).collect()
 }
 
 /// How a route relates to the prefix that it overlaps.

@@ -44,10 +44,16 @@ pub(super) fn is_block(network: AnyPrefix) -> bool {
     len != 0 && !is_host(network)
 }
 
-pub(super) fn range_of(prefix: AnyPrefix) -> Key {
-    match prefix {
-        AnyPrefix::V4(prefix) => Key::RangeV4(prefix.first(), prefix.last()),
-        AnyPrefix::V6(prefix) => Key::RangeV6(prefix.first(), prefix.last()),
+/// The prefix or range that a field holds, if it is not one bare address.
+pub(super) fn spelled(field: &[u8]) -> Option<Key> {
+    parse_key(field, HostBits::Refuse).ok().filter(|_| parse_ip(field).is_none())
+}
+
+pub(super) fn range_of(key: Key) -> Key {
+    match key {
+        Key::Prefix(AnyPrefix::V4(prefix)) => Key::RangeV4(prefix.first(), prefix.last()),
+        Key::Prefix(AnyPrefix::V6(prefix)) => Key::RangeV6(prefix.first(), prefix.last()),
+        range => range,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finds the address columns of a table from its first rows.
 
-use super::cells::{block, cross, is_block, is_ip, is_key, is_spelled, is_wide, range_of};
+use super::cells::{block, cross, is_block, is_ip, is_key, is_spelled, is_wide, range_of, spelled};
 use super::key::{Key, KeyError, mask_length, parse_counted, parse_ip, parse_network, parse_range};
 use super::names::{LENGTH_NAMES, PREFIX_NAMES, Pair, SURE_LENGTH_NAMES, pairs, rank};
 use super::options::KeyColumns;
@@ -23,8 +23,8 @@ const PREFIXES: &str = "columns of prefixes that are taken in place of a column 
                         takes another)";
 const FURTHER: &str =
     "columns with prefixes that are values and not the key (--key COLUMN takes another)";
-const FIRST: &str = "columns of addresses with names that say no more, of which the first is taken (--key COLUMN takes \
-                     another)";
+const FIRST: &str = "columns of addresses or prefixes with names that say no more, of which the first is taken (--key \
+                     COLUMN takes another)";
 
 /// Words that say something else about an address than that it is in the table.
 const TURNING: &[&str] = &[
@@ -301,27 +301,23 @@ impl Guess<'_> {
         Some((AddressColumns::One(at), note))
     }
 
-    /// Whether a column beside the key has prefixes that are not those of the key.
+    /// Whether a column beside the key has prefixes or ranges that are not those of the key.
     fn has_further_prefixes(&self, key: AddressColumns) -> bool {
         let is_other = |row: &SampleRow| {
             let fields: Vec<&[u8]> = row.iter().map(Vec::as_slice).collect();
-            let own = match key.read(&fields, HostBits::Mask) {
-                Ok(Key::Prefix(prefix)) => range_of(prefix),
-                Ok(range) => range,
-                Err(_) => return false,
-            };
+            let own = key.read(&fields, HostBits::Mask).ok().map(range_of);
             let values = row.iter().enumerate().filter(|(at, _)| !key.has(*at));
             let mut words = values.flat_map(|(_, field)| field.split(|b| b.is_ascii_whitespace()));
-            words.any(|word| block(word).is_some_and(|prefix| range_of(prefix) != own))
+            words.any(|word| spelled(word).is_some_and(|key| own != Some(range_of(key))))
         };
         self.rows.iter().any(is_other)
     }
 
     fn by_content(&self) -> Result<(AddressColumns, Option<&'static str>), String> {
-        let holding =
-            |test: fn(&[u8]) -> bool| self.columns().find(|&at| self.mostly_holds(at, test));
-        if let Some(at) = holding(is_spelled) {
-            return Ok((AddressColumns::One(at), None));
+        let mut spelled = self.columns().filter(|&at| self.mostly_holds(at, is_spelled));
+        if let Some(at) = spelled.next() {
+            let note = (self.named && spelled.next().is_some()).then_some(FIRST);
+            return Ok((AddressColumns::One(at), note));
         }
         // Masks may stand before the addresses that they belong to.
         let addresses: Vec<usize> =
@@ -334,7 +330,11 @@ impl Guess<'_> {
         }
         let decimal = AddressColumns::Two { start: 0, end: 1, decimal: true };
         match self.names {
-            _ if !is_decimal_ranges(self.rows) => Ok((AddressColumns::One(0), None)),
+            _ if !is_decimal_ranges(self.rows) => {
+                let mut other = self.rows.iter().flat_map(|row| row.iter().skip(1));
+                let is_doubtful = self.named && other.any(|field| is_key(field));
+                Ok((AddressColumns::One(0), is_doubtful.then_some(FIRST)))
+            }
             [start, end, ..] if self.named => Err(format!(
                 "columns {start} and {end} have integers in order, which could be ranges, but no such names; \
                  --key {start},{end} takes them as ranges, --key COLUMN gives the column of the addresses"
@@ -379,10 +379,11 @@ impl Guess<'_> {
             let doubtful = fitting < self.rows.len() || self.named;
             return Ok((key, doubtful.then_some(RANGES)));
         }
-        let note = match networks.lengths * 2 > networks.rows {
-            true => (!self.named).then_some(ADDRESSES),
-            false if fitting * 2 > self.rows.len() => Some(NO_RANGES),
-            false => (self.named && addresses.len() > 1).then_some(FIRST),
+        let has_lengths = networks.lengths * 2 > networks.rows;
+        let note = match self.named && addresses.len() > 1 {
+            _ if has_lengths && !self.named => Some(ADDRESSES),
+            _ if !has_lengths && fitting * 2 > self.rows.len() => Some(NO_RANGES),
+            is_one_of_several => is_one_of_several.then_some(FIRST),
         };
         Ok((AddressColumns::One(at), note))
     }

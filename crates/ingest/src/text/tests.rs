@@ -1,4 +1,5 @@
 mod keys;
+mod permuted;
 mod values;
 
 use proptest::prelude::*;
