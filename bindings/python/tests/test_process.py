@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import pickle
+import shutil
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -88,6 +91,25 @@ def test_threads_share_a_table(table: fibula.Table, addresses: list[str], answer
 def test_more_options_than_are_kept(small: fibula.Table) -> None:
     for default in range(40):
         assert small.lookup_many(["192.0.2.1"], add="vlan", default=default).to_pylist() == [default]
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace counts the files that are opened")
+def test_processors_are_counted_once_in_a_process() -> None:
+    script = """if True:
+        import fibula, sys
+        table = fibula.Table.build([("10.0.0.0/8", {"v": 1})])
+        for _ in range(int(sys.argv[1])):
+            table.lookup_many(["10.0.0.1"], add="v")
+        """
+    opened = []
+    for lookups in ("1", "20"):
+        command = ["strace", "-f", "-e", "trace=openat", sys.executable, "-c", script, lookups]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if "ptrace" in done.stderr:
+            pytest.skip("strace may not trace here")
+        assert done.returncode == 0, done.stderr
+        opened.append(done.stderr.count("/sys/fs/cgroup") + done.stderr.count("/proc/self/cgroup"))
+    assert opened[0] == opened[1]
 
 
 def test_results_outlive_the_table(small: fibula.Table) -> None:
