@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use fibula_daemon::config::{PortConfig, PortKind, RouteConfig, RouterConfig, Threads};
+use fibula_daemon::config::{Offloading, PortConfig, PortKind, RouteConfig, RouterConfig, Threads};
 
 use crate::failure::Failure;
 use crate::same;
@@ -61,6 +61,9 @@ pub struct Args {
     /// Arguments of DPDK's environment [default: --no-huge --no-shconf -m 64]
     #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true)]
     eal: Option<String>,
+    /// Turn GRO, LRO and VLAN stripping of the interfaces of afxdp and xdp ports off while the router runs
+    #[arg(long, value_name = "off", value_parser = ["off"])]
+    offloads: Option<String>,
     /// Threads: fused or fused:2 (threads that do all the work), or 1-2-1 (threads that receive, look up and send)
     /// [default: fused]
     #[arg(long, value_name = "SHAPE")]
@@ -119,6 +122,9 @@ impl Args {
         pipeline.burst = self.burst.unwrap_or(pipeline.burst);
         if self.eal.is_some() {
             pipeline.eal.clone_from(&self.eal);
+        }
+        if self.offloads.is_some() {
+            pipeline.offloads = Offloading::Off;
         }
         if self.cores.is_some() {
             pipeline.cores.clone_from(&self.cores);

@@ -4,7 +4,7 @@
 use std::env;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -286,4 +286,92 @@ fn find_their_interface_again(kind: &str) {
     let mut router = router;
     let (out, code) = router.end();
     assert_eq!(code, Some(0), "{out}");
+}
+
+/// A bridge runs programs in generic mode: the router says so, and that it loses what a neighbour did not cut. Offloads
+/// are as before at the end.
+#[test]
+fn frames_that_are_longer_than_a_slot_are_said() {
+    inside("route::interfaces::in_it_frames_that_are_longer_than_a_slot_are_said");
+}
+
+#[test]
+#[ignore = "run by frames_that_are_longer_than_a_slot_are_said"]
+fn in_it_frames_that_are_longer_than_a_slot_are_said() {
+    let town = Town::new();
+    for number in [1, 2] {
+        run(&format!("ip address flush dev r{number}"));
+        run(&format!("ip link add b{number} type bridge"));
+        run(&format!("ip link set r{number} master b{number}"));
+        run(&format!("ip address add 10.{number}.0.1/24 dev b{number}"));
+        run(&format!("ip link set b{number} up"));
+    }
+    let features = || {
+        let shown = Command::new("ethtool").args(["-k", "b1"]).output();
+        shown.map_or(String::new(), |shown| String::from_utf8_lossy(&shown.stdout).into_owned())
+    };
+    let before = features();
+    let gro = |features: &str| features.contains("generic-receive-offload: on");
+    let ports = ["--port", "afxdp:b1", "--port", "afxdp:b2", "--offloads", "off"];
+    let mut router = Daemon::start(&[&["route", "--json", "--kernel"], &ports[..]].concat());
+    let said = router.hear("afxdp:b1: its XDP program runs in generic mode");
+    assert!(said.contains("tso off gso off") && !said.contains("is on here"), "{said}");
+    router.hear("port afxdp:b2 is up");
+    match before.is_empty() {
+        true => println!("SKIPPED: there is no ethtool"),
+        false => assert!(gro(&before) && !gro(&features()), "{before}"),
+    }
+    let [here, there] = &town.hosts;
+    let answers = there.start("route::interfaces::takes");
+    here.start("route::interfaces::gives").0.wait().unwrap();
+    let lost = router.hear("port afxdp:b1: frames are lost before they come here");
+    assert!(lost.contains("longer than a slot"), "{lost}");
+    drop(answers);
+    router.signal("TERM");
+    assert_eq!(router.end().1, Some(0));
+    assert_eq!(features(), before);
+
+    if before.is_empty() {
+        return;
+    }
+    here.run("ethtool -K h1 tso off gso off");
+    there.run("ethtool -K h2 tso off gso off");
+    let router =
+        Daemon::start(&["route", "--json", "--kernel", ports[0], ports[1], ports[2], ports[3]]);
+    router.hear("port afxdp:b2 is up");
+    let _answers = there.start("route::interfaces::takes");
+    assert!(here.start("route::interfaces::gives").0.wait().unwrap().success());
+}
+
+const BYTES: usize = 2_000_000;
+
+#[test]
+#[ignore = "run by the tests of this file"]
+fn takes() {
+    let (mut stream, _) = TcpListener::bind("0.0.0.0:7778").unwrap().accept().unwrap();
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    stream.write_all(&(all.len() as u64).to_be_bytes()).unwrap();
+}
+
+#[test]
+#[ignore = "run by the tests of this file"]
+fn gives() {
+    let began = Instant::now();
+    let mut stream = loop {
+        match TcpStream::connect_timeout(&"10.2.0.2:7778".parse().unwrap(), Duration::from_secs(1))
+        {
+            Ok(stream) => break stream,
+            Err(error) => assert!(began.elapsed() < LIMIT, "{error}"),
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    for set in [TcpStream::set_read_timeout, TcpStream::set_write_timeout] {
+        set(&stream, Some(Duration::from_secs(5))).unwrap();
+    }
+    stream.write_all(&[7; BYTES]).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut count = [0; 8];
+    stream.read_exact(&mut count).unwrap();
+    assert_eq!(u64::from_be_bytes(count), BYTES as u64);
 }

@@ -37,7 +37,7 @@ pub use port::{Mac, PortConfig, Subnet};
 pub use port_problem::PortProblem;
 pub use problem::{Problem, SourceProblem};
 #[cfg(target_os = "linux")]
-pub use route::{PipelineConfig, RouteConfig, RouterConfig, Threads};
+pub use route::{Offloading, PipelineConfig, RouteConfig, RouterConfig, Threads};
 #[cfg(target_os = "linux")]
 pub use route_problem::RouteProblem;
 pub use source::{ConfiguredSource, SourceConfig};

@@ -77,6 +77,8 @@ pub struct PipelineConfig {
     pub icmp_rate: u32,
     /// Arguments of DPDK's environment.
     pub eal: Option<String>,
+    /// What happens to the offloads of interfaces with XDP sockets.
+    pub offloads: Offloading,
 }
 
 impl Default for PipelineConfig {
@@ -90,8 +92,20 @@ impl Default for PipelineConfig {
             icmp: true,
             icmp_rate: 1000,
             eal: None,
+            offloads: Offloading::Keep,
         }
     }
+}
+
+/// What happens to offloads that XDP sockets do not cope with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Offloading {
+    /// They stay.
+    #[default]
+    Keep,
+    /// They are off while the router runs.
+    Off,
 }
 
 /// The threads of a pipeline.

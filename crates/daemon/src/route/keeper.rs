@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use fibula_router::Pool;
 use fibula_router::control::{Control, PortLink};
-use fibula_router::pipeline::Renewer;
+use fibula_router::pipeline::{PipelineHandle, Renewer};
 use fibula_router::port::Identity;
 use fibula_router::port::xdp::FastPath;
 use tracing::{info, warn};
@@ -100,6 +100,7 @@ pub(super) struct Parts<'a, 'p> {
     pub(super) pool: &'p Pool,
     pub(super) control: &'a Control,
     pub(super) renewer: Renewer<'p>,
+    pub(super) pipeline: PipelineHandle,
     pub(super) fast: Option<Arc<FastPath>>,
     pub(super) xdp: Arc<XdpPorts>,
     pub(super) states: Arc<PortStates>,
@@ -108,6 +109,8 @@ pub(super) struct Parts<'a, 'p> {
 pub(super) struct Keeper<'a, 'p> {
     parts: Parts<'a, 'p>,
     ports: Vec<State>,
+    /// Ports of which it was said that they lose frames.
+    losing: Vec<bool>,
 }
 
 impl<'a, 'p> Keeper<'a, 'p> {
@@ -120,8 +123,9 @@ impl<'a, 'p> Keeper<'a, 'p> {
                 _ => State::Closed(REMOVED.to_owned()),
             },
         };
-        let ports = parts.config.ports.iter().zip(interfaces).map(state).collect();
-        Self { parts, ports }
+        let ports: Vec<_> = parts.config.ports.iter().zip(interfaces).map(state).collect();
+        let losing = parts.config.ports.iter().map(|port| !has_xdp_sockets(port)).collect();
+        Self { parts, ports, losing }
     }
 
     /// Runs until the other end of the channel is gone.
@@ -132,6 +136,7 @@ impl<'a, 'p> Keeper<'a, 'p> {
             // After a change the control thread makes new paths first.
             if !is_changed {
                 self.report(is_first);
+                self.report_losses();
                 is_first = false;
             }
             let longest = if is_changed { SETTLE } else { TICK };
@@ -203,8 +208,7 @@ impl<'a, 'p> Keeper<'a, 'p> {
     fn open(&mut self, number: usize, identity: Identity, closed: &str) -> bool {
         let Parts { config, pool, control, renewer, fast, xdp, .. } = &self.parts;
         let config = &config.ports[number];
-        let sockets = xdp.options();
-        match ports::open_one(config, number, pool, &sockets, fast.as_ref()) {
+        match ports::open_one(config, number, pool, xdp, fast.as_ref()) {
             Ok((port, handle)) => {
                 xdp.set(number, handle);
                 let link = PortLink::from(&port);
@@ -225,6 +229,24 @@ impl<'a, 'p> Keeper<'a, 'p> {
         }
     }
 
+    /// Reports the first frame that a port with XDP sockets loses.
+    fn report_losses(&mut self) {
+        if self.losing.iter().all(|is_said| *is_said) {
+            return;
+        }
+        let counted = self.parts.pipeline.counters().ports;
+        for (port, is_said) in counted.iter().zip(&mut self.losing) {
+            if port.lost_in > 0 && !std::mem::replace(is_said, true) {
+                warn!(
+                    "port {}: frames are lost before they come here, {} so far: they are longer than a slot (merged by \
+                     GRO, or not cut by a virtual neighbour with TSO), or come faster than they are taken; \
+                     fibula_router_port_lost_total counts them",
+                    port.name, port.lost_in
+                );
+            }
+        }
+    }
+
     /// Reports the changes of the ports' states.
     fn report(&self, is_first: bool) {
         let up = self.parts.control.figures().ports;
@@ -237,6 +259,10 @@ impl<'a, 'p> Keeper<'a, 'p> {
             self.parts.states.set(number, why, is_first);
         }
     }
+}
+
+fn has_xdp_sockets(config: &PortConfig) -> bool {
+    matches!(config.port, PortKind::AfXdp(_) | PortKind::Xdp(_))
 }
 
 const REMOVED: &str =

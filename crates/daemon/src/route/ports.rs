@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fibula_router::control::{Control, ControlEvent, ControlOptions, PortLink};
 use fibula_router::pipeline::{Attached, Cores, ThreadLayout};
-use fibula_router::port::afxdp::{AfXdp, AfXdpOptions};
+use fibula_router::port::afxdp::{AfXdp, AfXdpOptions, Mode};
 use fibula_router::port::host::{self, Host};
+use fibula_router::port::offloads::Offloads;
 use fibula_router::port::xdp::FastPath;
 use fibula_router::port::{Port, Queue, afpacket, afxdp, memory, pcap, tap};
 use fibula_router::{PipelineOptions, Pool};
@@ -16,20 +17,22 @@ use tracing::{info, warn};
 use super::dpdk;
 use super::keeper::Waker;
 use crate::DaemonError;
-use crate::config::{PipelineConfig, PortConfig, PortKind, RouteConfig, Threads, interface_of};
+use crate::config::{
+    Offloading, PipelineConfig, PortConfig, PortKind, RouteConfig, Threads, interface_of,
+};
 
 /// Opens the ports, in order.
 pub(super) fn open<'p>(
     configs: &[PortConfig],
     pool: &'p Pool,
     fast: Option<&Arc<FastPath>>,
+    offloads: Offloading,
 ) -> Result<(Vec<Port<'p>>, XdpPorts), DaemonError> {
-    let xdp = XdpPorts::new(configs);
-    let sockets = xdp.options();
+    let xdp = XdpPorts::new(configs, offloads);
     let mut ports = Vec::new();
     for (number, config) in configs.iter().enumerate() {
         let failed = |error| DaemonError::Port { port: config.port.to_string(), error };
-        let (port, handle) = open_one(config, number, pool, &sockets, fast).map_err(failed)?;
+        let (port, handle) = open_one(config, number, pool, &xdp, fast).map_err(failed)?;
         xdp.set(number, handle);
         ports.push(port);
     }
@@ -41,9 +44,9 @@ pub(super) fn open_one<'p>(
     config: &PortConfig,
     number: usize,
     pool: &'p Pool,
-    sockets: &AfXdpOptions,
+    xdp: &XdpPorts,
     fast: Option<&Arc<FastPath>>,
-) -> io::Result<(Port<'p>, Option<AfXdp>)> {
+) -> io::Result<(Port<'p>, Option<XdpPort>)> {
     let queues = config.queues.unwrap_or(1);
     let mut handle = None;
     let mut port = match &config.port {
@@ -69,15 +72,17 @@ pub(super) fn open_one<'p>(
             afpacket::open(name, pool, &options)?
         }
         PortKind::AfXdp(name) => {
-            let (port, attached) = afxdp::open(name, pool, sockets)?;
-            handle = Some(attached);
+            let offloads = xdp.offloads("afxdp", name)?;
+            let (port, attached) = afxdp::open(name, pool, &xdp.options())?;
+            handle = Some(XdpPort::new(&port, attached, offloads));
             port
         }
         PortKind::Xdp(name) => {
             let fast = fast.map(|fast| (fast, number as u16));
             let fast = fast.expect("it is opened where there are xdp ports");
-            let (port, attached) = afxdp::open_fast(name, pool, sockets, fast)?;
-            handle = Some(attached);
+            let offloads = xdp.offloads("xdp", name)?;
+            let (port, attached) = afxdp::open_fast(name, pool, &xdp.options(), fast)?;
+            handle = Some(XdpPort::new(&port, attached, offloads));
             port
         }
         PortKind::Tap(name) => {
@@ -90,25 +95,53 @@ pub(super) fn open_one<'p>(
     Ok((port, handle))
 }
 
+/// A port with XDP sockets.
+pub(super) struct XdpPort {
+    handle: AfXdp,
+    /// They are as before once the port is closed.
+    _offloads: Offloads,
+}
+
+impl XdpPort {
+    /// Warns of frames that the port would lose.
+    fn new(port: &Port<'_>, handle: AfXdp, offloads: Offloads) -> Self {
+        if handle.mode() == Mode::Generic {
+            let on: Vec<_> = offloads.on().iter().map(|offload| offload.name()).collect();
+            let own = match &on[..] {
+                [] => String::new(),
+                on => format!("{} is on here (--offloads off turns it off); ", on.join(", ")),
+            };
+            warn!(
+                "{}: its XDP program runs in generic mode, which loses frames that are longer than a slot: merged ones \
+                 (GRO) and those that a virtual neighbour did not cut (TSO), so that TCP stops: {own}at the other end \
+                 of a virtual link use `ethtool -K PEER tso off gso off`",
+                port.name
+            );
+        }
+        Self { handle, _offloads: offloads }
+    }
+}
+
 /// The handles of ports with XDP sockets, and the addresses of this machine, which their programs know.
 pub(super) struct XdpPorts {
     sockets: u32,
+    offloading: Offloading,
     known: Mutex<Known>,
 }
 
 struct Known {
     /// By the number of the port.
-    handles: Vec<Option<AfXdp>>,
+    handles: Vec<Option<XdpPort>>,
     own: Vec<IpAddr>,
 }
 
 impl XdpPorts {
-    fn new(configs: &[PortConfig]) -> Self {
+    fn new(configs: &[PortConfig], offloading: Offloading) -> Self {
         let has_sockets =
             |config: &&PortConfig| matches!(config.port, PortKind::AfXdp(_) | PortKind::Xdp(_));
         let sockets = configs.iter().filter(has_sockets).count() as u32;
         let handles = configs.iter().map(|_| None).collect();
-        Self { sockets, known: Mutex::new(Known { handles, own: Vec::new() }) }
+        Self { sockets, offloading, known: Mutex::new(Known { handles, own: Vec::new() }) }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -120,22 +153,37 @@ impl XdpPorts {
         AfXdpOptions { ports: self.sockets, local: self.known().own.clone(), ..Default::default() }
     }
 
+    /// The offloads of an interface on which a port will be opened, turned off if this is wanted.
+    fn offloads(&self, kind: &str, name: &str) -> io::Result<Offloads> {
+        let mut offloads = Offloads::find(kind, name)?;
+        if self.offloading == Offloading::Off {
+            offloads.turn_off()?;
+        }
+        Ok(offloads)
+    }
+
     /// The port has this handle now.
-    pub(super) fn set(&self, number: usize, handle: Option<AfXdp>) {
+    pub(super) fn set(&self, number: usize, handle: Option<XdpPort>) {
         let mut known = self.known();
         if let Some(handle) = &handle {
-            tell(handle, &known.own);
+            tell(&handle.handle, &known.own);
         }
         let old = std::mem::replace(&mut known.handles[number], handle);
         drop(known);
         drop(old);
     }
 
+    /// Closes the handles of all ports. Others may have this value until the process ends.
+    pub(super) fn close(&self) {
+        let ports: Vec<_> = self.known().handles.iter_mut().map(Option::take).collect();
+        drop(ports);
+    }
+
     /// The machine has these addresses now.
     fn set_own(&self, addresses: &[IpAddr]) {
         let mut known = self.known();
         known.own = addresses.to_vec();
-        known.handles.iter().flatten().for_each(|handle| tell(handle, addresses));
+        known.handles.iter().flatten().for_each(|port| tell(&port.handle, addresses));
     }
 }
 

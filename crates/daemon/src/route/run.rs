@@ -84,7 +84,12 @@ impl<'p> Prepared<'p> {
     /// Opens ports and tables, and starts everything but the pipeline.
     pub(super) fn open(mut options: RouteOptions, pool: &'p Pool) -> Result<Self, DaemonError> {
         let fast = fast::open(&options.config)?;
-        let (ports, xdp) = ports::open(&options.config.ports, pool, fast.as_ref())?;
+        let (ports, xdp) = ports::open(
+            &options.config.ports,
+            pool,
+            fast.as_ref(),
+            options.config.pipeline.offloads,
+        )?;
         let (xdp, (waker, wakes)) = (Arc::new(xdp), Waker::new());
         let states = Arc::new(PortStates::new(ports.iter().map(|port| port.name.clone())));
         let control =
@@ -142,10 +147,12 @@ impl<'p> Prepared<'p> {
             pool,
             control: &shared.control,
             renewer: pipeline.renewer(),
+            pipeline: pipeline.handle(),
             fast: shared.fast.clone(),
             xdp,
             states,
         };
+        let sockets = Arc::clone(&parts.xdp);
         let is_over = AtomicBool::new(false);
         let ran = thread::scope(|scope| {
             let (keeper, is_over) = (Keeper::new(parts, &interfaces), &is_over);
@@ -171,6 +178,7 @@ impl<'p> Prepared<'p> {
             waker.wake();
             ran
         });
+        sockets.close();
         let time = began.elapsed();
         let fed = feeds.map_or(Ok(0), Feeds::stop);
         if let Some(server) = server {

@@ -17,6 +17,8 @@ pub mod host;
 mod identity;
 pub mod memory;
 #[cfg(target_os = "linux")]
+pub mod offloads;
+#[cfg(target_os = "linux")]
 mod partial;
 pub mod pcap;
 #[cfg(target_os = "linux")]

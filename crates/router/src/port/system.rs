@@ -135,7 +135,7 @@ impl Interface {
         ((receive + combined).max(1), (transmit + combined).max(1))
     }
 
-    fn ethtool(&self, info: &mut [u8]) -> io::Result<()> {
+    pub fn ethtool(&self, info: &mut [u8]) -> io::Result<()> {
         self.ask(libc::SIOCETHTOOL, |request| {
             request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
         })
