@@ -78,7 +78,7 @@ impl Frame<'_> {
     /// | 240.0.0.0/4 with 255.255.255.255 | RFC 1812, sections 5.3.5.1 and 5.3.7 |
     /// | `::` | RFC 4291, section 2.5.2 |
     /// | `::1` | RFC 4291, section 2.5.3 |
-    /// | ::ffff:0:0/96, IPv4 addresses in IPv6 | as Linux: a host would take them for IPv4 |
+    /// | ::ffff:0:0/96, IPv4 addresses in IPv6 | a host would take them for IPv4, behind rules for IPv4 |
     /// | fe80::/10 | RFC 4291, section 2.5.6 |
     /// | ff00::/8 as source, and as destination with a scope of 0, 1 or 2 | RFC 4291, section 2.7 |
     ///
