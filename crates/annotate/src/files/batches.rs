@@ -11,9 +11,10 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 
+use super::footer;
 use super::guard::guarded;
 use super::ipc::{FileBatches, StreamBatches};
-use super::parquet::{check, check_pages};
+use super::parquet::check_pages;
 use super::shared::Shared;
 use crate::AnnotateError;
 
@@ -44,8 +45,7 @@ impl<'r> Batches<'r> {
             ColumnInput::Parquet(file) => {
                 let file = Shared::new(file).map_err(AnnotateError::Read)?;
                 let options = ArrowReaderOptions::default();
-                let metadata = guarded(|| ArrowReaderMetadata::load(&file, options))?;
-                check(&metadata, &file)?;
+                let metadata = footer::load(&file, options)?;
                 Source::Parquet { file, metadata }
             }
             ColumnInput::ArrowFile(file) => {

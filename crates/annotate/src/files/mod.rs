@@ -6,6 +6,7 @@
 
 mod batches;
 mod chosen;
+mod footer;
 mod guard;
 pub(crate) mod ipc;
 mod ordered;
@@ -13,6 +14,7 @@ mod pages;
 pub(crate) mod parquet;
 mod place;
 mod shared;
+mod thrift;
 mod work;
 
 pub(crate) use self::batches::Batches;

@@ -34,7 +34,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::guard::{broken, damaged, guarded};
 use super::shared::Shared;
-use super::{BatchWork, ColumnWork, KeyColumns, Progress, is_text, pages};
+use super::{BatchWork, ColumnWork, KeyColumns, Progress, footer, is_text, pages};
 use crate::columns::ColumnAnnotator;
 use crate::{AnnotateError, LogFormat, Summary};
 
@@ -138,8 +138,7 @@ impl<'a, W: ColumnWork> Plan<'a, W> {
     fn new(work: &'a W, input: File) -> Result<Self, AnnotateError> {
         let file = Shared::new(input).map_err(AnnotateError::Read)?;
         let reading = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-        let metadata = guarded(|| ArrowReaderMetadata::load(&file, reading))?;
-        check(&metadata, &file)?;
+        let metadata = footer::load(&file, reading)?;
         let schema = Arc::clone(metadata.schema());
         let mut first = || {
             // Only text columns are detected by their content, so other columns need not be read.

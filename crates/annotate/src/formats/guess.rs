@@ -24,7 +24,17 @@ impl LogFormat {
             return Self::Arrow;
         }
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-        let line = head.split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii();
+        let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii);
+        let first = lines.clone().next().unwrap_or_default();
+        // Zeek and IIS name the columns in comments.
+        if first.starts_with(b"#separator ") || first.starts_with(b"#fields\t") {
+            return Self::Tsv;
+        }
+        if [&b"#Software: "[..], b"#Version: ", b"#Fields: "].iter().any(|of| first.starts_with(of))
+        {
+            return Self::Csv;
+        }
+        let line = lines.find(|line| !line.is_empty() && line[0] != b'#').unwrap_or(first);
         // An access log may contain commas and tabs, but only after its address.
         let stop = line.iter().position(|b| b" ,;\t".contains(b));
         match (line.first(), stop.map(|at| line[at])) {
@@ -52,6 +62,10 @@ mod tests {
             (b"[17/May/2015] 10.0.0.1\n", LogFormat::List),
             (b"ip;n\n10.0.0.1;7\n", LogFormat::Csv),
             (b"\xd4\xc3\xb2\xa1\x02\x00", LogFormat::Pcap),
+            (b"# made by x, y\n\nip\tn\n", LogFormat::Tsv),
+            (b"# 10.0.0.0/8, 192.0.2.0/24\n10.0.0.1\n", LogFormat::List),
+            (b"#separator \\x09\n#set_separator\t,\n", LogFormat::Tsv),
+            (b"#Software: Microsoft Internet Information Services 10.0\r\n", LogFormat::Csv),
             (b"PAR1\x15", LogFormat::Parquet),
             (b"ARROW1\0\0", LogFormat::Arrow),
             (b"\xff\xff\xff\xff\x10\x01", LogFormat::Arrow),

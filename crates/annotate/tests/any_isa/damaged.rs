@@ -13,6 +13,7 @@ use arrow_array::{
 use arrow_ipc::CompressionType;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::{DataType, Field, Schema};
 use fibula_annotate::{
     AnnotateError, AnnotateOptions, Column, ColumnAnnotator, Summary, panic_is_caught,
 };
@@ -280,6 +281,69 @@ fn page_sizes_are_not_believed() {
         annotator().annotate_parquet(File::open(&path).unwrap(), std::io::sink(), &mut |_| {});
     let error = found.unwrap_err().to_string();
     assert!(error.contains("the page at byte 4 has") && error.contains("2147483647"), "{error}");
+}
+
+/// A Parquet file without rows whose schema has this many groups, each with one element. `extra` is in each of them.
+fn nested(groups: usize, extra: &[u8]) -> Vec<u8> {
+    let mut elements = Vec::new();
+    for at in 0..groups {
+        // The repetition if it is not the root, the name, the number of children.
+        elements.extend(if at == 0 { &b"\x48\x01a"[..] } else { b"\x35\x00\x18\x01a" });
+        elements.extend(b"\x15\x02");
+        elements.extend(extra);
+        elements.push(0);
+    }
+    elements.extend(b"\x15\x0c\x25\x02\x18\x02ip\x00");
+    let mut footer = b"\x15\x02\x19\xfc".to_vec();
+    let mut count = groups + 1;
+    while count > 0x7f {
+        footer.push(count as u8 | 0x80);
+        count >>= 7;
+    }
+    footer.push(count as u8);
+    footer.extend(elements);
+    // No rows in no row groups.
+    footer.extend(b"\x16\x00\x19\x0c\x00");
+    let len = (footer.len() as u32).to_le_bytes();
+    [b"PAR1", &footer[..], &len, b"PAR1"].concat()
+}
+
+/// The library reads a group within a group by calling itself.
+#[test]
+fn nested_groups_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("in.parquet");
+    let error = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let input = File::open(&path).unwrap();
+        let found = annotator().annotate_parquet(input, std::io::sink(), &mut |_| {});
+        found.unwrap_err().to_string()
+    };
+    assert!(error(&nested(50, b"")).contains("no column \"src\""), "{}", error(&nested(50, b"")));
+    for groups in [101, 5_000, 1_000_000] {
+        assert_eq!(
+            error(&nested(groups, b"")),
+            "the schema has more than 100 groups within each other"
+        );
+    }
+    // More children than there are, and a number where the library reads the text of a name.
+    for extra in [&b"\x05\x0a\xfe\xff\xff\x0f"[..], b"\x05\x08\x00"] {
+        let error = error(&nested(5_000, extra));
+        assert_eq!(error, "the file is damaged: its footer does not begin with a schema");
+    }
+}
+
+#[test]
+fn nested_fields_of_arrow_are_counted() {
+    let mut kind = DataType::Utf8;
+    for _ in 0..100 {
+        kind = DataType::Struct(vec![Field::new("a", kind, true)].into());
+    }
+    let schema = Schema::new(vec![Field::new("src", kind, true)]);
+    let mut stream = StreamWriter::try_new(Vec::new(), &schema).unwrap();
+    stream.finish().unwrap();
+    let error = of_stream(&annotator(), &stream.into_inner().unwrap()).unwrap_err().to_string();
+    assert!(error.to_lowercase().contains("depth"), "{error}");
 }
 
 /// The errors of the libraries say which version found what.

@@ -1,19 +1,20 @@
 //! Reads the beginning of a table: its delimiter, its header and its address columns.
 
-use super::scan::{Dialect, Record, record, text, unquoted};
-use super::{Csv, Layout};
+use super::lead::{Directive, Lead, is_called};
+use super::scan::{Dialect, Quotes, Record, record, text, unquoted};
+use super::{Csv, Layout, damage};
 use crate::added::{added_name, first_twice};
 use crate::address::Address;
 use crate::block::{Block, Row, RowKind};
 use crate::fault::Fault;
-use crate::formats::{SAMPLE_BYTES, SAMPLE_ROWS};
+use crate::formats::{SAMPLE_BYTES, SAMPLE_ROWS, line_end};
 use crate::pipeline::keys::KeySink;
 use crate::{AnnotateError, Column, Header};
 
 /// The first record, with the text of all fields.
-struct Fields {
-    record: Record,
-    text: Vec<String>,
+pub(super) struct Fields {
+    pub(super) record: Record,
+    pub(super) text: Vec<String>,
 }
 
 impl Csv {
@@ -24,18 +25,27 @@ impl Csv {
         end: bool,
         block: &mut Block<K>,
     ) -> Result<Option<usize>, Fault> {
-        // Skip empty lines before the first row.
-        let start = data.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(data.len());
-        if self.detect
+        let Some(Lead { start, directive }) = self.lead(data, end) else { return Ok(None) };
+        let mut directive = directive;
+        if let Some(Directive { dialect, .. }) = directive {
+            self.dialect = dialect;
+        } else if self.detect
             && let Some(delimiter) = self.delimiter(&data[start..], end)
         {
             self.dialect.delimiter = delimiter;
         }
-        let Some(first) = self.fields(&data[start..], end) else {
+        let Some(mut first) = Self::fields(&data[start..], end, self.dialect) else {
             return Ok((end && start == data.len()).then_some(start));
         };
+        let is_directive = directive.is_some();
+        if let Some(Directive { names, .. }) = directive.take() {
+            first.record.fields = names.len();
+            first.text = names;
+            self.directive = Some(data[start..start + first.record.content].to_owned());
+        }
         let header = match self.header {
             Header::Present => true,
+            _ if is_directive => true,
             Header::Absent => false,
             Header::Detect => !self.holds_address(&first),
         };
@@ -61,9 +71,12 @@ impl Csv {
             block.pass(0, start);
         }
         if header {
-            let Record { content, next, open, .. } = first.record;
-            if open {
+            let Record { content, next, quotes, .. } = first.record;
+            if quotes == Quotes::Open {
                 return Err(Fault::OpenQuote { at: start });
+            }
+            if let Some(what) = damage(first.record, first.record.fields) {
+                block.bad_record(self.strict, || Fault::Record { at: start, what })?;
             }
             block.row(Row {
                 start,
@@ -120,17 +133,16 @@ impl Csv {
         Ok(())
     }
 
-    fn fields(&self, data: &[u8], end: bool) -> Option<Fields> {
+    pub(super) fn fields(data: &[u8], end: bool, dialect: Dialect) -> Option<Fields> {
         let mut found = Vec::new();
-        let quote = self.dialect.quote;
-        let record = record(data, end, self.dialect, |_, from, to| {
-            found.push(text(&data[from..to], quote));
+        let record = record(data, end, dialect, |_, from, to| {
+            found.push(text(&data[from..to], dialect.quote));
         })?;
         Some(Fields { record, text: found })
     }
 
     /// Whether one of the chosen columns of the row has an address (if none are chosen: one of all columns).
-    fn holds_address(&self, row: &Fields) -> bool {
+    pub(super) fn holds_address(&self, row: &Fields) -> bool {
         let is_address = |text: &String| {
             let text = text.trim().as_bytes();
             Address::parse(text).is_some() || self.integers && Address::from_digits(text).is_some()
@@ -152,6 +164,13 @@ impl Csv {
         let (mut at, mut rows) = (0, 0);
         while rows < SAMPLE_ROWS {
             at += data[at..].iter().position(|b| !b"\r\n".contains(b)).unwrap_or(data.len() - at);
+            if self.directive.is_some() && data[at..].starts_with(b"#") {
+                match line_end(&data[at..], end) {
+                    Some((_, next)) => at += next,
+                    None => return None,
+                }
+                continue;
+            }
             let quote = self.dialect.quote;
             let rest = &data[at..];
             let found = record(rest, end, self.dialect, |field, from, to| {
@@ -183,7 +202,7 @@ impl Csv {
 
     /// Detects the delimiter: the first one that splits the first record into fields with all chosen columns; otherwise
     /// the first one that splits it at all. `None` if there is none, or if the record is not complete.
-    fn delimiter(&self, data: &[u8], end: bool) -> Option<u8> {
+    pub(super) fn delimiter(&self, data: &[u8], end: bool) -> Option<u8> {
         let mut found = None;
         for delimiter in *b",;\t|" {
             let dialect = Dialect { delimiter, ..self.dialect };
@@ -196,7 +215,7 @@ impl Csv {
             }
             found = found.or(Some(delimiter));
             let has = |column: &Column| match column {
-                Column::Name(name) => names.iter().any(|other| other.trim() == name.trim()),
+                Column::Name(name) => names.iter().any(|other| is_called(other, name)),
                 Column::Number(number) => *number <= names.len(),
             };
             if self.columns.iter().all(has) {
@@ -219,8 +238,7 @@ impl Csv {
             Column::Number(number) => Err(AnnotateError::ColumnNumber { number: *number, fields }),
             Column::Name(name) => {
                 let known = names.unwrap_or_default();
-                // Whitespace around a name is ignored, as it is around an address.
-                known.iter().position(|n| n == name || n.trim() == name).ok_or_else(|| {
+                known.iter().position(|n| is_called(n, name)).ok_or_else(|| {
                     AnnotateError::UnknownColumn { name: name.clone(), known: known.to_vec() }
                 })
             }

@@ -1,22 +1,21 @@
 //! CSV and TSV: records keep their bytes, and values are added as further fields.
 
 mod begin;
+mod lead;
 mod plain;
 pub(crate) mod scan;
 
+use self::lead::directive;
 use self::plain::{Located, Plain, cut};
-use self::scan::{Dialect, Record, record, unquoted, unquoted_place};
+use self::scan::{Dialect, Quotes, Record, record, unquoted, unquoted_place};
 use fibula_simd::parse_v4_at;
 
-use super::{Decode, LogDecoder, Style};
+use super::{Decode, LogDecoder, Style, line_end};
 use crate::block::{Block, Row, RowKind};
 use crate::fault::Fault;
 use crate::pipeline::keys::KeySink;
 use crate::rules::FlowChoice;
 use crate::{AnnotateError, AnnotateOptions, Column, Header, LogFormat};
-
-/// The error of a record that has an open quote at the end of the input.
-const OPEN: &str = "a quote is open at the end of the input";
 
 /// Decoder of delimited text. The first record determines the positions of the address columns and the width of a row.
 /// Empty lines are copied unchanged.
@@ -39,6 +38,8 @@ pub(crate) struct Csv {
     flows: Option<FlowChoice>,
     layout: Option<Layout>,
     names: Vec<String>,
+    /// The line that names the columns after a word of its own. Lines that begin with `#` are then comments.
+    directive: Option<Vec<u8>>,
     /// For each slot, the range of its field in a record.
     found: Vec<(usize, usize)>,
 }
@@ -53,25 +54,31 @@ struct Layout {
 
 impl Layout {
     /// Reads the record at the beginning of `data` and stores the ranges of these fields in `found`. Missing fields get
-    /// empty ranges.
+    /// empty ranges. Also returns where values are added: before the fields that the first row does not have, so that
+    /// the values are below their names.
     fn locate(
         &self,
         data: &[u8],
         end: bool,
         dialect: Dialect,
         found: &mut [(usize, usize)],
-    ) -> Option<Record> {
+    ) -> Option<(Record, usize)> {
         found.fill((0, 0));
+        let mut insert = None;
         let mut wanted = self.fields.iter();
         let mut next = wanted.next();
-        record(data, end, dialect, |i, from, to| {
+        let record = record(data, end, dialect, |i, from, to| {
             if let Some(&(field, slot)) = next
                 && field == i
             {
                 found[slot] = (from, to);
                 next = wanted.next();
             }
-        })
+            if i + 1 == self.width {
+                insert = Some(to);
+            }
+        })?;
+        Some((record, insert.unwrap_or(record.content)))
     }
 }
 
@@ -108,6 +115,7 @@ impl Csv {
             flows: None,
             layout: None,
             names: Vec::new(),
+            directive: None,
             found: Vec::new(),
         })
     }
@@ -121,6 +129,45 @@ impl Csv {
         let csv = Self::new(format, options, Vec::new())?;
         Ok(Self { flows: Some(choice), header: Header::Present, ..csv })
     }
+}
+
+/// What a line is that may be no row.
+enum Between {
+    Row,
+    /// An empty line or a comment, with its length.
+    Pass(usize),
+    /// The names of other columns.
+    Columns,
+    Incomplete,
+}
+
+impl Csv {
+    /// Looks at a line that begins with a line end or with `#`. A comment has another number of fields than the rows.
+    fn between(&self, rest: &[u8], end: bool, width: usize) -> Between {
+        if rest[0] == b'\r' && rest.get(1) != Some(&b'\n') {
+            return Between::Row;
+        }
+        let Some((content, next)) = line_end(rest, end) else { return Between::Incomplete };
+        let line = &rest[..content];
+        if content == 0 {
+            return Between::Pass(next);
+        }
+        match &self.directive {
+            Some(known) if directive(line).is_some() && line != known => Between::Columns,
+            Some(_) => Between::Pass(next),
+            None => {
+                let delimiters = memchr::memchr_iter(self.dialect.delimiter, line).count();
+                if delimiters + 1 == width { Between::Row } else { Between::Pass(next) }
+            }
+        }
+    }
+}
+
+/// The error for a line that names other columns than those before it.
+fn changed(at: usize) -> Fault {
+    let what =
+        "other columns than before: cut the input here, and read its parts one after the other";
+    Fault::Row { at, what: what.to_owned() }
 }
 
 impl<K: KeySink + 'static> Decode<K> for Csv {
@@ -141,12 +188,18 @@ impl<K: KeySink + 'static> Decode<K> for Csv {
         let mut plain = Plain::new(data, start, self.dialect);
         while !block.is_full() && start < data.len() {
             let rest = &data[start..];
-            if rest[0] == b'\n' || rest.starts_with(b"\r\n") {
-                let next = if rest[0] == b'\n' { 1 } else { 2 };
-                block.pass(start, start + next);
-                start += next;
-                plain.seek(start);
-                continue;
+            if matches!(rest[0], b'\n' | b'\r' | b'#') {
+                match self.between(rest, end, layout.width) {
+                    Between::Row => {}
+                    Between::Incomplete => break,
+                    Between::Columns => return Err(changed(start)),
+                    Between::Pass(next) => {
+                        block.pass(start, start + next);
+                        start += next;
+                        plain.seek(start);
+                        continue;
+                    }
+                }
             }
             self.found.fill((start, start));
             let located = plain.locate(start, &layout.fields, &mut self.found);
@@ -176,16 +229,12 @@ impl<K: KeySink + 'static> Decode<K> for Csv {
                 continue;
             }
             let record = layout.locate(rest, end, self.dialect, &mut self.found);
-            let Some(record) = record else { break };
-            if record.open && rest.trim_ascii_end().contains(&b'\n') {
+            let Some((record, insert)) = record else { break };
+            if record.quotes == Quotes::Open && rest.trim_ascii_end().contains(&b'\n') {
                 return Err(Fault::OpenQuote { at: start });
             }
-            if record.fields != layout.width || record.open {
-                let width = layout.width;
-                block.bad_record(self.strict, || Fault::Record {
-                    at: start,
-                    what: damage(record, width),
-                })?;
+            if let Some(what) = damage(record, layout.width) {
+                block.bad_record(self.strict, || Fault::Record { at: start, what })?;
             }
             let (cells, time) = self.found.split_at(self.names.len());
             for (slot, &(from, to)) in cells.iter().enumerate() {
@@ -200,7 +249,7 @@ impl<K: KeySink + 'static> Decode<K> for Csv {
             }
             block.row(Row {
                 start,
-                insert: start + record.content,
+                insert: start + insert,
                 end: start + record.next,
                 pad: layout.width.saturating_sub(record.fields),
                 kind: RowKind::Annotate,
@@ -230,11 +279,19 @@ impl LogDecoder for Csv {
     }
 }
 
-fn damage(record: Record, width: usize) -> String {
-    if record.open {
-        return OPEN.to_owned();
+/// What is wrong with a record, if anything is.
+fn damage(record: Record, width: usize) -> Option<String> {
+    match record.quotes {
+        Quotes::Open => Some("a quote is open at the end of the input".to_owned()),
+        Quotes::TextBehind => Some(
+            "text behind a closing quote: write a quote within quotes twice, or use --no-quotes"
+                .to_owned(),
+        ),
+        Quotes::Regular if record.fields != width => {
+            Some(format!("{} fields, the first row has {width}", record.fields))
+        }
+        Quotes::Regular => None,
     }
-    format!("{} fields, the first row has {width}", record.fields)
 }
 
 #[cfg(test)]
@@ -283,6 +340,34 @@ mod tests {
         csv.strict = true;
         let fault = decode(&mut csv, "1\n").unwrap_err();
         assert!(matches!(fault, Fault::Record { at: 0, .. }));
+    }
+
+    /// Values are below their names: before the fields that the header does not have.
+    #[test]
+    fn values_of_wide_rows() {
+        let text = "a,b\n1,10.0.0.1\n2,10.0.0.2,x,y\n3,\"10.0.0.3\",\n";
+        let block = decode(&mut csv(&["b"], Header::Present), text).unwrap();
+        let behind = |row: &Row| &text[row.insert..row.end];
+        let behind: Vec<_> = block.rows.iter().map(behind).collect();
+        assert_eq!(behind, ["\n", "\n", ",x,y\n", ",\n"]);
+        assert_eq!(block.tally.damaged, 2);
+    }
+
+    #[test]
+    fn comments_among_rows() {
+        let text = "# by x\nip,n\n10.0.0.1,1\n# half, of, it\n#2,10.0.0.9\n10.0.0.3,3\n";
+        let block = decode(&mut csv(&["ip"], Header::Present), text).unwrap();
+        let kinds: Vec<_> = block.rows.iter().map(|row| row.kind).collect();
+        use RowKind::{Annotate, Header as Names, Pass};
+        assert_eq!(kinds, [Pass, Names, Annotate, Pass, Annotate, Annotate]);
+        assert_eq!((block.tally.rows, block.tally.damaged), (3, 0));
+        let text = "#fields\tip\tn\n#types\taddr\tint\n10.0.0.1\t1\n#close\t1\n";
+        let block = decode(&mut csv(&[], Header::Detect), text).unwrap();
+        let kinds: Vec<_> = block.rows.iter().map(|row| row.kind).collect();
+        assert_eq!(kinds, [Names, Pass, Annotate, Pass]);
+        let other = format!("{text}#fields\tn\tip\n1\t10.0.0.1\n");
+        let fault = decode(&mut csv(&[], Header::Detect), &other).unwrap_err();
+        assert!(matches!(fault, Fault::Row { at, .. } if at == text.len()), "{fault:?}");
     }
 
     #[test]

@@ -9,12 +9,12 @@
 //!   ..11111.111.1..     inside: delimiters and line ends do not count here
 //! ```
 //!
-//! An opening quote must follow a delimiter, a line end or another quote. Otherwise the record is left to [`scan`], the
-//! slow path.
+//! An opening quote must follow a delimiter, a line end or another quote, and a closing quote must precede one of them.
+//! Otherwise the record is left to [`scan`], the slow path.
 
 use fibula_simd::byte_marks;
 
-use super::scan::{self, Dialect, Record};
+use super::scan::{self, Dialect, Quotes, Record};
 use crate::formats::last_line_end;
 
 /// The delimiters and line ends in 64 bytes of the data.
@@ -26,12 +26,14 @@ pub(super) struct Plain<'d> {
     base: usize,
     delimiters: u64,
     lines: u64,
-    /// Irregular quotes, which need the slow path.
+    /// Irregular quotes, and text behind closing quotes, which need the slow path.
     odd: u64,
     /// All ones if the last of these bytes is inside quotes, otherwise 0.
     inside: u64,
     /// 1 if the byte after these may be an opening quote, otherwise 0.
     begins: u64,
+    /// 1 if the last of these bytes is a closing quote, otherwise 0.
+    closed: u64,
 }
 
 /// The result of [`Plain::locate`].
@@ -73,8 +75,9 @@ impl<'d> Plain<'d> {
     #[inline]
     pub(super) fn new(data: &'d [u8], at: usize, dialect: Dialect) -> Self {
         let (delimiters, lines, odd) = (0, 0, 0);
+        let (inside, begins, closed) = (0, 1, 0);
         let mut plain =
-            Self { data, dialect, base: at, delimiters, lines, odd, inside: 0, begins: 1 };
+            Self { data, dialect, base: at, delimiters, lines, odd, inside, begins, closed };
         plain.mark();
         plain
     }
@@ -83,7 +86,7 @@ impl<'d> Plain<'d> {
     #[inline]
     pub(super) fn seek(&mut self, at: usize) {
         self.base = at;
-        (self.inside, self.begins) = (0, 1);
+        (self.inside, self.begins, self.closed) = (0, 1, 0);
         self.mark();
     }
 
@@ -99,20 +102,29 @@ impl<'d> Plain<'d> {
         self.delimiters = byte_marks(text, dialect.delimiter);
         self.lines = byte_marks(text, b'\n');
         let mut quotes = dialect.quote.map_or(0, |quote| byte_marks(text, quote));
+        let mut real = u64::MAX;
         if rest.len() < 64 {
             // Remove marks in the padding.
-            let real = below(rest.len() as u32);
+            real = below(rest.len() as u32);
             self.delimiters &= real;
             self.lines &= real;
             quotes &= real;
         }
         self.odd = 0;
-        if quotes | self.inside != 0 {
+        if quotes | self.inside | self.closed != 0 {
             let inside = odd_up_to(quotes) ^ self.inside;
             self.delimiters &= !inside;
             self.lines &= !inside;
             let ends = self.delimiters | self.lines | quotes;
             self.odd = quotes & inside & !(ends << 1 | self.begins);
+            let closes = quotes & !inside;
+            let behind = (closes << 1 | self.closed) & !ends & real;
+            if behind != 0 {
+                // A carriage return before a line end is no text.
+                let next = u64::from(rest.get(64) == Some(&b'\n')) << 63;
+                self.odd |= behind & !(byte_marks(text, b'\r') & (self.lines >> 1 | next));
+            }
+            self.closed = closes >> 63;
             self.inside = ((inside as i64) >> 63) as u64;
             self.begins = ends >> 63;
         } else {
@@ -215,7 +227,7 @@ impl<'d> Plain<'d> {
         let cr = at > start && self.data[at - 1] == b'\r';
         let content = at - start - usize::from(cr);
         let next = at + 1 - start;
-        Located::Record(Record { content, next, fields: delimiters + 1, open: false })
+        Located::Record(Record { content, next, fields: delimiters + 1, quotes: Quotes::Regular })
     }
 }
 

@@ -5,7 +5,7 @@ use memchr::{memchr, memchr_iter};
 use crate::formats::{last_line_end, line_end};
 
 /// How fields are separated and quoted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dialect {
     pub(crate) delimiter: u8,
     pub(crate) quote: Option<u8>,
@@ -20,16 +20,25 @@ pub(crate) struct Record {
     pub(crate) next: usize,
     /// Number of fields, at least 1.
     pub(crate) fields: usize,
-    /// Whether a quote was still open at the end of the input.
-    pub(crate) open: bool,
+    pub(crate) quotes: Quotes,
+}
+
+/// Whether the quotes of a record can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quotes {
+    Regular,
+    /// A quote was still open at the end of the input.
+    Open,
+    /// There is text between a closing quote and the next delimiter.
+    TextBehind,
 }
 
 /// Splits the record at the beginning of `data` into fields: `field` gets the number, the start and the end of each
 /// field, quotes included. `None` if the record is not complete.
 ///
 /// A quote is special only at the beginning of a field, and doubled quotes only inside a quoted field. Text between a
-/// closing quote and the next delimiter is kept unchanged. RFC 4180 does not define these cases; common readers treat
-/// them in the same way.
+/// closing quote and the next delimiter is damage. It belongs to the field if the quotes are on one line. Otherwise the
+/// first quote was most likely a character of its field, so the record ends with that quote's line.
 pub(crate) fn record(
     data: &[u8],
     end: bool,
@@ -50,7 +59,7 @@ pub(crate) fn record(
         from = at + 1;
     }
     field(fields, from, content);
-    Some(Record { content, next, fields: fields + 1, open: false })
+    Some(Record { content, next, fields: fields + 1, quotes: Quotes::Regular })
 }
 
 /// Like `record`, for a record with quotes, whose fields may contain line ends.
@@ -61,16 +70,30 @@ fn quoted_record(
     quote: u8,
     mut field: impl FnMut(usize, usize, usize),
 ) -> Option<Record> {
-    let (mut from, mut fields) = (0, 0);
+    let (mut from, mut fields, mut quotes) = (0, 0, Quotes::Regular);
     loop {
         let mut at = from;
         if data.get(from) == Some(&quote) {
             match closing_quote(data, from + 1, quote) {
-                Some(close) => at = close + 1,
+                Some(close) => {
+                    at = close + 1;
+                    let rest = &data[at..];
+                    let len = memchr::memchr2(delimiter, b'\n', rest);
+                    if len.is_none() && !end {
+                        return None;
+                    }
+                    if !rest[..len.unwrap_or(rest.len())].trim_ascii().is_empty() {
+                        quotes = Quotes::TextBehind;
+                        if let Some(line) = memchr(b'\n', &data[from..close]) {
+                            at = from + line;
+                        }
+                    }
+                }
                 None if end => {
                     field(fields, from, data.len());
                     let (content, next) = (data.len(), data.len());
-                    return Some(Record { content, next, fields: fields + 1, open: true });
+                    let quotes = Quotes::Open;
+                    return Some(Record { content, next, fields: fields + 1, quotes });
                 }
                 None => return None,
             }
@@ -87,11 +110,11 @@ fn quoted_record(
                     return None;
                 }
                 let stop = at + found.unwrap_or(rest.len());
-                let cr = stop > at && data[stop - 1] == b'\r';
+                let cr = stop > from && data[stop - 1] == b'\r';
                 let content = stop - usize::from(cr);
                 field(fields, from, content);
                 let next = stop + usize::from(found.is_some());
-                return Some(Record { content, next, fields: fields + 1, open: false });
+                return Some(Record { content, next, fields: fields + 1, quotes });
             }
         }
     }
@@ -161,11 +184,12 @@ pub(crate) fn text(field: &[u8], quote: Option<u8>) -> String {
 }
 
 /// Appends a value as a field, quoted if necessary. In a dialect without quotes, delimiters and line ends become
-/// blanks.
+/// blanks, or underscores if the delimiter is a blank.
 pub(crate) fn write_field(value: &[u8], dialect: Dialect, out: &mut Vec<u8>) {
     let Dialect { delimiter, quote } = dialect;
     let breaks = |b: u8| b == delimiter || b == b'\n' || b == b'\r';
-    let space = |byte: u8| if breaks(byte) { b' ' } else { byte };
+    let instead = if delimiter == b' ' { b'_' } else { b' ' };
+    let space = |byte: u8| if breaks(byte) { instead } else { byte };
     match quote {
         // As in exports: tabs and line ends become spaces, and only a quote at the beginning needs quotes.
         Some(quote) if delimiter == b'\t' => {
@@ -241,7 +265,32 @@ mod tests {
             assert_eq!(fields(data.as_bytes(), false), None, "{data:?}");
         }
         let (found, record) = fields(b"x,\"a\nb", true).unwrap();
-        assert_eq!((found.len(), record.next, record.open), (2, 6, true));
+        assert_eq!((found.len(), record.next, record.quotes), (2, 6, Quotes::Open));
+    }
+
+    /// Text behind a closing quote damages the record that began it, and no other.
+    #[test]
+    fn text_behind_a_closing_quote() {
+        for (data, expected, next) in [
+            ("\"a\"b,c\n", vec!["\"a\"b", "c"], 7),
+            ("x,\"s-H\ny,Am\"ster\"dam\n", vec!["x", "\"s-H"], 7),
+            ("x,\"s-H\r\ny,\"z\"\r\n", vec!["x", "\"s-H"], 8),
+            ("\"a\nb\",\"c\nd,\"e\"\n", vec!["a\nb", "\"c"], 9),
+        ] {
+            let (found, record) = fields(data.as_bytes(), false).unwrap();
+            assert_eq!(
+                (found, record.next),
+                (expected.iter().map(|t| t.to_string()).collect(), next)
+            );
+            assert_eq!(record.quotes, Quotes::TextBehind, "{data:?}");
+        }
+        for data in ["\"a\" ,b\n", "\"a\"\t\r\n", "\"a\nb\",c\n", "a\"b\"c,d\n"] {
+            assert_eq!(
+                fields(data.as_bytes(), false).unwrap().1.quotes,
+                Quotes::Regular,
+                "{data:?}"
+            );
+        }
     }
 
     proptest! {
