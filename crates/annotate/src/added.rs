@@ -39,10 +39,10 @@ impl Addition {
         columns: &Columns,
         options: &AnnotateOptions,
     ) -> Result<Vec<Self>, AnnotateError> {
-        let known = || columns.names().map(str::to_owned).collect::<Vec<_>>();
+        let known = columns.names_beside(&["prefix", "covering"]);
         let mut names = options.add.clone();
         if names.is_empty() {
-            names = known();
+            names.clone_from(&known);
         }
         if names.is_empty() {
             names.push("prefix".to_owned());
@@ -54,11 +54,11 @@ impl Addition {
             let what = match name.as_str() {
                 "prefix" => Some(Added::Prefix),
                 "covering" => Some(Added::Covering),
-                name => columns.find(name).map(Added::Value),
+                name => known.iter().position(|known| known == name).map(Added::Value),
             };
             match what {
                 Some(what) => Ok(Self { name, what, substitute: None }),
-                None => Err(AnnotateError::UnknownValue { name, known: known() }),
+                None => Err(AnnotateError::UnknownValue { name, known: known.clone() }),
             }
         };
         let mut all = names.into_iter().map(addition).collect::<Result<Vec<_>, _>>()?;

@@ -36,6 +36,48 @@ impl Address {
         }
     }
 
+    /// Parses the text of a cell: an address, also with whitespace around it, with a port (`192.0.2.1:443`,
+    /// `[2001:db8::1]:443`), in brackets, or as a prefix of the address alone (`192.0.2.1/32`, `2001:db8::1/128`).
+    ///
+    /// ```
+    /// use fibula_annotate::Address;
+    /// let v4 = Address::parse(b"192.0.2.1");
+    /// for text in ["192.0.2.1 ", "192.0.2.1:443", "192.0.2.1/32"] {
+    ///     assert_eq!(Address::parse_cell(text.as_bytes()), v4, "{text}");
+    /// }
+    /// let v6 = Address::parse(b"2001:db8::1");
+    /// for text in ["[2001:db8::1]", "[2001:db8::1]:443", "2001:db8::1/128"] {
+    ///     assert_eq!(Address::parse_cell(text.as_bytes()), v6, "{text}");
+    /// }
+    /// for text in ["192.0.2.0/24", "192.0.2.1:", "192.0.2.1:65536", "[192.0.2.1", "[::1]x", "::1/32"] {
+    ///     assert_eq!(Address::parse_cell(text.as_bytes()), None, "{text}");
+    /// }
+    /// ```
+    pub fn parse_cell(text: &[u8]) -> Option<Self> {
+        let text = text.trim_ascii();
+        if let Some(address) = Self::parse(text) {
+            return Some(address);
+        }
+        let is_port = |port: &[u8]| {
+            let port = std::str::from_utf8(port).ok().filter(|port| !port.starts_with('+'));
+            port.is_some_and(|port| port.parse::<u16>().is_ok())
+        };
+        if let Some(inside) = text.strip_prefix(b"[") {
+            let close = inside.iter().position(|byte| *byte == b']')?;
+            let behind = &inside[close + 1..];
+            let is_end = behind.is_empty() || behind.strip_prefix(b":").is_some_and(is_port);
+            return parse_v6(&inside[..close]).filter(|_| is_end).map(Self::from_v6);
+        }
+        if let Some(address) = text.strip_suffix(b"/32") {
+            return parse_v4(address).map(Self::V4);
+        }
+        if let Some(address) = text.strip_suffix(b"/128") {
+            return parse_v6(address).map(Self::from_v6);
+        }
+        let colon = text.iter().position(|byte| *byte == b':')?;
+        parse_v4(&text[..colon]).filter(|_| is_port(&text[colon + 1..])).map(Self::V4)
+    }
+
     /// Parses an address written as a number with only digits: IPv4 below 2^32, else IPv6.
     ///
     /// ```

@@ -78,6 +78,8 @@ pub(crate) struct Block<K = Cells> {
     pub(crate) unparsable: First,
     /// The first damaged record of the input.
     pub(crate) damaged: First,
+    /// The first packet of a link type that is not known.
+    pub(crate) unlinked: First,
     /// Reads the times of rows, if the table has several dates.
     pub(crate) clock: Option<Clock>,
 }

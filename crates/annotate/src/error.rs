@@ -198,6 +198,18 @@ pub enum AnnotateError {
         /// The error.
         what: String,
     },
+    /// A column of bytes has cells that are neither of four or sixteen bytes, nor text beside text alone.
+    BytesAndText {
+        /// The length of the first of these cells.
+        len: usize,
+    },
+    /// The headers of a packet cannot be read, because its link type is not known (strict).
+    LinkType {
+        /// The packet, counted from 1.
+        packet: u64,
+        /// The number of the link type.
+        link: u32,
+    },
     /// A capture is damaged (strict).
     Packet {
         /// The number of the next packet, counted from 1.
@@ -308,7 +320,11 @@ impl fmt::Display for AnnotateError {
                 "a column of times needs the tables of several dates, which `fibula build --as-of` writes",
             ),
             Self::NoTimes { format } => {
-                write!(f, "{format} has no column of times: convert it to csv, tsv, jsonl, parquet or arrow")
+                write!(
+                    f,
+                    "{format} has no column of times: convert it to csv, tsv, jsonl, parquet or arrow, or read its \
+                     words as fields (--delimiter ' ')"
+                )
             }
             Self::Columnar { format } => {
                 write!(f, "format {format} is annotated by columns, not rows")
@@ -336,6 +352,14 @@ impl fmt::Display for AnnotateError {
             Self::File { what } => f.write_str(what),
             Self::Packet { packet, offset, what } => {
                 write!(f, "packet {packet}, at byte {offset}: {what}")
+            }
+            Self::BytesAndText { len } => write!(
+                f,
+                "a column of bytes holds addresses of 4 or 16 bytes, or text alone, but it has a cell of {len} bytes \
+                 beside others"
+            ),
+            Self::LinkType { packet, link } => {
+                write!(f, "packet {packet}: link type {link} is not known, so its headers are not read")
             }
             Self::TooLong { line, limit } => {
                 write!(f, "the record at line {line} is longer than {limit} bytes")

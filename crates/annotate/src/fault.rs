@@ -19,6 +19,8 @@ pub(crate) enum Fault {
     OpenArray { at: usize },
     /// The capture is damaged at this offset, before or in this packet, counted from 1.
     Packet { at: usize, number: u64, what: &'static str },
+    /// The link type of this packet, counted from 1, is not known.
+    Link { number: u64, link: u32 },
     /// The options do not fit the input.
     Options(AnnotateError),
 }

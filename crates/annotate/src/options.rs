@@ -101,7 +101,8 @@ pub struct AnnotateOptions {
     pub columns: Vec<Column>,
     /// The values to add for each address column: `"prefix"` for the matched prefix, value columns of the table by
     /// name, and `"covering"` for the list of all prefixes that cover the address, longest first (separated by
-    /// semicolons in text fields). If empty: all value columns.
+    /// semicolons in text fields). A value column that is itself called `prefix` or `covering` is asked for, and added,
+    /// as `prefix_2` or `covering_2`. If empty: all value columns.
     pub add: Vec<String>,
     /// Value columns get a list with the values of all prefixes that cover the address, in the order of `"covering"`.
     /// A prefix without a value also has an entry in the list.

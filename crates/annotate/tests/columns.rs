@@ -230,8 +230,14 @@ fn what_is_no_address_is_counted() {
     );
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![167_772_161, -1, 1 << 32]));
     assert_eq!(run(&world, &options(&["asn"]), &numbers).counts.unparsable, 2);
-    let bytes: ArrayRef = Arc::new(BinaryArray::from_vec(vec![&[10, 0, 0, 1], &[], &[1; 5]]));
-    assert_eq!(run(&world, &options(&["asn"]), &bytes).counts.unparsable, 2);
+    let bytes: ArrayRef = Arc::new(BinaryArray::from_vec(vec![&[10, 0, 0, 1], &[], &[1; 4]]));
+    assert_eq!(run(&world, &options(&["asn"]), &bytes).counts.unparsable, 1);
+    let text: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"10.0.0.1", b"10.1.2.3:53", b"x"]));
+    assert_eq!(run(&world, &options(&["asn"]), &text).counts.unparsable, 1);
+    let annotator = ColumnAnnotator::new(world.clone(), &options(&["asn"])).unwrap();
+    let mixed = BinaryArray::from_vec(vec![&[10, 0, 0, 1], &[], &[1; 5]]);
+    let error = annotator.annotate("src", &mixed).unwrap_err().to_string();
+    assert!(error.ends_with("but it has a cell of 5 bytes beside others"), "{error}");
 
     let mut strict = options(&["asn"]);
     strict.strict = true;

@@ -13,6 +13,8 @@ use fibula_classify::text::protocol;
 use fibula_classify::{FiveTuple, Flow};
 use fibula_simd::parse_v4;
 
+use super::bytes::BytesForm;
+
 /// Reads the cell of a row, or returns its fault.
 type Read<'a, T> = Box<dyn Fn(usize) -> Result<T, String> + 'a>;
 
@@ -180,6 +182,20 @@ fn addresses<'a>(array: &'a dyn Array) -> Read<'a, IpAddr> {
         });
     }
     let Some(bytes) = bytes(array) else { return other_type(array, "addresses") };
+    let valid = (0..array.len()).filter(|row| array.is_valid(*row));
+    match BytesForm::of(valid.map(&bytes)) {
+        Err(error) => {
+            let error = error.to_string();
+            return Box::new(move |_| Err(error.clone()));
+        }
+        Ok(BytesForm::Text) => {
+            return Box::new(move |row| {
+                let text = String::from_utf8_lossy(bytes(row));
+                text.trim().parse().map_err(|_| format!("{text:?} is not an address"))
+            });
+        }
+        Ok(BytesForm::Bytes) => {}
+    }
     Box::new(move |row| match *bytes(row) {
         [a, b, c, d] => Ok(Ipv4Addr::new(a, b, c, d).into()),
         ref bytes => match <[u8; 16]>::try_from(bytes) {

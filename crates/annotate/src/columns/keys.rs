@@ -8,6 +8,7 @@ use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_schema::DataType;
 use fibula_simd::{Isa, Kernel, Level, Simd, parse_v4_at, parse_v6_at};
 
+use super::bytes::{BytesForm, is_printable};
 use crate::pipeline::answers::Without;
 use crate::pipeline::keys::{Cells, KeySink};
 use crate::{Address, AnnotateError};
@@ -27,7 +28,7 @@ impl Cells {
     fn odd(&mut self, row: u32, text: &[u8]) {
         match text.trim_ascii() {
             [] => self.without(row, Without::Empty),
-            trimmed => self.parsed(row, Address::parse(trimmed)),
+            trimmed => self.parsed(row, Address::parse_cell(trimmed)),
         }
     }
 
@@ -205,27 +206,25 @@ fn has_cells(kind: &DataType) -> bool {
     }
 }
 
+/// Reads cells one by one; `each` reads a row that is not null.
+fn cells<'a>(array: &'a dyn Array, each: impl Fn(usize, u32, &mut Cells) + 'a) -> Addresses<'a> {
+    let nulls = array.logical_nulls();
+    let read = move |rows: std::ops::Range<usize>, cells: &mut Cells| {
+        let first = rows.start;
+        for row in rows {
+            let place = (row - first) as u32;
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                cells.without(place, Without::Empty);
+            } else {
+                each(row, place, cells);
+            }
+        }
+    };
+    Addresses::Cells(Box::new(read))
+}
+
 impl<'a> Addresses<'a> {
     pub(super) fn new(array: &'a dyn Array) -> Result<Self, AnnotateError> {
-        /// Reads cells one by one; `each` reads a row that is not null.
-        fn cells<'a>(
-            array: &'a dyn Array,
-            each: impl Fn(usize, u32, &mut Cells) + 'a,
-        ) -> Addresses<'a> {
-            let nulls = array.logical_nulls();
-            let read = move |rows: std::ops::Range<usize>, cells: &mut Cells| {
-                let first = rows.start;
-                for row in rows {
-                    let place = (row - first) as u32;
-                    if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                        cells.without(place, Without::Empty);
-                    } else {
-                        each(row, place, cells);
-                    }
-                }
-            };
-            Addresses::Cells(Box::new(read))
-        }
         /// Text in one buffer. Addresses are parsed there, which may read bytes after their end.
         fn text<'a, O: OffsetSizeTrait>(array: &'a dyn Array) -> Addresses<'a> {
             let strings = array.as_string::<O>();
@@ -250,21 +249,44 @@ impl<'a> Addresses<'a> {
                 let strings = array.as_string_view();
                 cells(array, move |row, at, cells| cells.text(at, strings.value(row).as_bytes()))
             }
-            DataType::Binary => {
-                let bytes = array.as_binary::<i32>();
-                cells(array, move |row, at, cells| cells.bytes(at, bytes.value(row)))
-            }
-            DataType::LargeBinary => {
-                let bytes = array.as_binary::<i64>();
-                cells(array, move |row, at, cells| cells.bytes(at, bytes.value(row)))
-            }
-            DataType::BinaryView => {
-                let bytes = array.as_binary_view();
-                cells(array, move |row, at, cells| cells.bytes(at, bytes.value(row)))
-            }
-            DataType::FixedSizeBinary(4 | 16) => {
-                let bytes = array.as_fixed_size_binary();
-                cells(array, move |row, at, cells| cells.bytes(at, bytes.value(row)))
+            DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(4 | 16) => {
+                /// Reads cells of bytes, or of text that was stored as bytes.
+                fn of<'a>(
+                    array: &'a dyn Array,
+                    value: impl Fn(usize) -> &'a [u8] + 'a,
+                ) -> Result<Addresses<'a>, AnnotateError> {
+                    let is_valid = |row: &usize| array.is_valid(*row);
+                    let all = (0..array.len()).filter(is_valid).map(&value);
+                    Ok(match BytesForm::of(all)? {
+                        BytesForm::Bytes => {
+                            cells(array, move |row, at, cells| cells.bytes(at, value(row)))
+                        }
+                        BytesForm::Text => {
+                            cells(array, move |row, at, cells| cells.text(at, value(row)))
+                        }
+                    })
+                }
+                return match array.data_type() {
+                    DataType::Binary => {
+                        let bytes = array.as_binary::<i32>();
+                        of(array, |row| bytes.value(row))
+                    }
+                    DataType::LargeBinary => {
+                        let bytes = array.as_binary::<i64>();
+                        of(array, |row| bytes.value(row))
+                    }
+                    DataType::BinaryView => {
+                        let bytes = array.as_binary_view();
+                        of(array, |row| bytes.value(row))
+                    }
+                    _ => {
+                        let bytes = array.as_fixed_size_binary();
+                        of(array, |row| bytes.value(row))
+                    }
+                };
             }
             DataType::UInt32 => {
                 let numbers = array.as_primitive::<UInt32Type>().values();
@@ -323,14 +345,17 @@ pub(crate) fn text(array: &dyn Array, row: usize) -> String {
             let key = dictionary.normalized_keys()[row];
             return text(dictionary.values(), key);
         }
-        DataType::Binary => hex(array.as_binary::<i32>().value(row)),
-        DataType::LargeBinary => hex(array.as_binary::<i64>().value(row)),
-        DataType::BinaryView => hex(array.as_binary_view().value(row)),
+        DataType::Binary => text_or_hex(array.as_binary::<i32>().value(row)),
+        DataType::LargeBinary => text_or_hex(array.as_binary::<i64>().value(row)),
+        DataType::BinaryView => text_or_hex(array.as_binary_view().value(row)),
         _ => String::new(),
     };
     text.chars().take(60).collect()
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn text_or_hex(bytes: &[u8]) -> String {
+    if is_printable(bytes) {
+        return String::from_utf8_lossy(bytes).into_owned();
+    }
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

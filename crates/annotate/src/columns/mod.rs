@@ -14,6 +14,7 @@
 //! - **Invariant** An address without a route, and a cell without an address, is null in every added
 //!   column, unless a default was given for the former.
 
+mod bytes;
 pub(crate) mod flows;
 pub(crate) mod keys;
 mod listed;

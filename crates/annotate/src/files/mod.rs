@@ -69,7 +69,7 @@ fn has_addresses(batch: &RecordBatch, column: usize) -> bool {
     for row in (0..array.len()).filter(|&row| !is_null(row)) {
         let text = keys::text(&array, row);
         filled += usize::from(!text.trim().is_empty());
-        addresses += usize::from(Address::parse(text.trim().as_bytes()).is_some());
+        addresses += usize::from(Address::parse_cell(text.as_bytes()).is_some());
     }
     addresses > 0 && 2 * addresses >= filled
 }

@@ -3,6 +3,21 @@
 use crate::LogFormat;
 
 impl LogFormat {
+    /// The format of a log that names its columns in comments, as Zeek and IIS write it; `None` for other inputs.
+    ///
+    /// ```
+    /// use fibula_annotate::LogFormat;
+    /// assert_eq!(LogFormat::of_directives(b"#separator \\x09\n#set_separator"), Some(LogFormat::Tsv));
+    /// assert_eq!(LogFormat::of_directives(b"# made by x\n"), None);
+    /// ```
+    pub fn of_directives(head: &[u8]) -> Option<Self> {
+        let begins = |words: &[&[u8]]| words.iter().any(|word| head.starts_with(word));
+        if begins(&[b"#separator ", b"#fields\t"]) {
+            return Some(Self::Tsv);
+        }
+        begins(&[b"#Software: ", b"#Version: ", b"#Date: ", b"#Fields: "]).then_some(Self::Csv)
+    }
+
     /// Guesses the format from the beginning of the input: a capture by its magic number, JSON by a
     /// brace or by a bracket and a brace, a table by the delimiters of its first line, otherwise a list.
     ///
@@ -26,13 +41,8 @@ impl LogFormat {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii);
         let first = lines.clone().next().unwrap_or_default();
-        // Zeek and IIS name the columns in comments.
-        if first.starts_with(b"#separator ") || first.starts_with(b"#fields\t") {
-            return Self::Tsv;
-        }
-        if [&b"#Software: "[..], b"#Version: ", b"#Fields: "].iter().any(|of| first.starts_with(of))
-        {
-            return Self::Csv;
+        if let Some(format) = Self::of_directives(first) {
+            return format;
         }
         let line = lines.find(|line| !line.is_empty() && line[0] != b'#').unwrap_or(first);
         // An access log may contain commas and tabs, but only after its address.

@@ -8,7 +8,7 @@ use super::within::within;
 use super::{Decode, LogDecoder, Style, last_line_end, line_end, set};
 use crate::block::{Block, Row, RowKind};
 use crate::fault::Fault;
-use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
+use crate::{Address, AnnotateError, AnnotateOptions, Column, LogFormat, LookupTable};
 
 /// Decoder of lists. Words are separated by blanks, tabs, commas, semicolons and bars. Empty lines and lines that begin
 /// with `#` are copied unchanged.
@@ -20,6 +20,9 @@ pub(crate) struct List {
     strict: bool,
     /// Whether addresses are found anywhere in a line. `words` then has the numbers of addresses.
     scan: bool,
+    /// The table, if a line is kept or left out by all of its addresses: its word is then the first one that the table
+    /// has.
+    table: Option<Arc<dyn LookupTable>>,
     /// Whether any line of the input is a row.
     any: Arc<AtomicBool>,
     /// The maximum number of `words` that a line of the input had.
@@ -31,7 +34,17 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) fn new(options: &AnnotateOptions) -> Result<Self, AnnotateError> {
+    /// A list whose lines are looked up in this table.
+    pub(crate) fn of_table(
+        options: &AnnotateOptions,
+        table: &Arc<dyn LookupTable>,
+    ) -> Result<Self, AnnotateError> {
+        let any_counts = options.scan && options.only.is_some() && options.columns.is_empty();
+        let table = any_counts.then(|| Arc::clone(table));
+        Ok(Self { table, ..Self::new(options)? })
+    }
+
+    fn new(options: &AnnotateOptions) -> Result<Self, AnnotateError> {
         let mut words = Vec::new();
         for (slot, column) in options.columns.iter().enumerate() {
             match column {
@@ -56,12 +69,21 @@ impl List {
         let delimiter = options.delimiter.unwrap_or(b'\t');
         let (strict, scan) = (options.strict, options.scan);
         let (any, present) = Default::default();
-        Ok(Self { words, names, strict, scan, any, present, delimiter, found })
+        Ok(Self { words, names, strict, scan, table: None, any, present, delimiter, found })
     }
 
     /// Finds the words with addresses in a line. Missing words get empty ranges.
     fn find(&mut self, line: &[u8]) {
         self.found.fill((0, 0));
+        if let Some(table) = &self.table {
+            let mut places = within(line).peekable();
+            let Some(first) = places.next() else { return };
+            let is_only = places.peek().is_none();
+            let mut all = std::iter::once(first).chain(places);
+            let known = if is_only { None } else { all.find(|place| has(&**table, line, *place)) };
+            self.found[0] = known.unwrap_or(first);
+            return;
+        }
         if self.scan {
             let mut wanted = self.words.iter().peekable();
             for (index, place) in within(line).enumerate() {
@@ -92,6 +114,15 @@ impl List {
             // Any run of separators counts as one.
             at += line[at..].iter().position(|&b| !parts(b)).unwrap_or(line.len() - at);
         }
+    }
+}
+
+/// Whether the table has a prefix for the address at this place of the line.
+fn has(table: &dyn LookupTable, line: &[u8], (from, to): (usize, usize)) -> bool {
+    match Address::parse(&line[from..to]) {
+        Some(Address::V4(addr)) => table.v4().routes().matched(addr).is_some(),
+        Some(Address::V6(addr)) => table.v6().routes().matched(addr).is_some(),
+        None => false,
     }
 }
 

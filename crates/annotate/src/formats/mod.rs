@@ -7,6 +7,7 @@ pub(crate) mod list;
 pub(crate) mod pcap;
 mod within;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::csv::scan::Dialect;
@@ -15,7 +16,7 @@ use crate::block::Block;
 use crate::fault::Fault;
 use crate::pipeline::keys::Cells;
 use crate::rules::{FlowChoice, FlowKeys};
-use crate::{AnnotateError, AnnotateOptions, LogFormat};
+use crate::{AnnotateError, AnnotateOptions, LogFormat, LookupTable};
 
 /// How added values are written.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,7 @@ pub(crate) fn decoder(
     format: LogFormat,
     options: &AnnotateOptions,
     additions: &[Addition],
+    table: &Arc<dyn LookupTable>,
 ) -> Result<Box<dyn Decode>, AnnotateError> {
     if options.time.is_some() && matches!(format, LogFormat::List | LogFormat::Pcap) {
         return Err(AnnotateError::NoTimes { format });
@@ -39,7 +41,7 @@ pub(crate) fn decoder(
     Ok(match format {
         LogFormat::Csv | LogFormat::Tsv => Box::new(csv::Csv::new(format, options, added())?),
         LogFormat::JsonLines => Box::new(json::JsonLines::new(options, &added())?),
-        LogFormat::List => Box::new(list::List::new(options)?),
+        LogFormat::List => Box::new(list::List::of_table(options, table)?),
         LogFormat::Pcap => Box::new(pcap::Pcap::new(options)?),
         LogFormat::Parquet | LogFormat::Arrow => return Err(AnnotateError::Columnar { format }),
     })

@@ -89,18 +89,18 @@ impl KeySink for Cells {
             self.address(cell, address);
             return Ok(());
         }
-        if integers && let Some(address) = Address::from_digits(text) {
-            self.address(cell, address);
-            return Ok(());
-        }
         let trimmed = text.trim_ascii();
         if trimmed.is_empty() {
             self.empty(cell);
-        } else if trimmed.len() < text.len() {
-            return self.text(cell, trimmed, integers);
-        } else {
-            self.without(cell, Without::Unparsable);
-            return Err(NotAnAddress);
+            return Ok(());
+        }
+        let digits = if integers { Address::from_digits(trimmed) } else { None };
+        match digits.or_else(|| Address::parse_cell(trimmed)) {
+            Some(address) => self.address(cell, address),
+            None => {
+                self.without(cell, Without::Unparsable);
+                return Err(NotAnAddress);
+            }
         }
         Ok(())
     }

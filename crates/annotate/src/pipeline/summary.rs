@@ -27,6 +27,8 @@ pub struct Summary {
     pub cut: u64,
     /// Packets of link types that are not known, of which no fields are read.
     pub unknown_links: u64,
+    /// The first of these packets, with its link type.
+    pub first_unknown_link: Option<String>,
     /// Rows that were not written because of [`AnnotateOptions::only`](crate::AnnotateOptions::only).
     pub left_out: u64,
     /// Rows whose time is before the first of several dates. They were not looked up.

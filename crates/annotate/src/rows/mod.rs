@@ -25,6 +25,7 @@ mod tests;
 pub(crate) mod work;
 
 use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
 
 use self::parts::RemainingInput;
 use self::run::{Progressed, Run, TEXT};
@@ -39,7 +40,7 @@ use crate::{AnnotateError, AnnotateOptions, LogFormat, LookupTable, Summary};
 
 /// Annotates text and captures with the values of a table.
 pub struct Annotator {
-    table: Box<dyn LookupTable>,
+    table: Arc<dyn LookupTable>,
     format: LogFormat,
     options: AnnotateOptions,
     additions: Vec<Addition>,
@@ -74,14 +75,14 @@ impl Annotator {
         format: LogFormat,
         options: &AnnotateOptions,
     ) -> Result<Self, AnnotateError> {
-        let table: Box<dyn LookupTable> = Box::new(table);
+        let table: Arc<dyn LookupTable> = Arc::new(table);
         if !table.has_columns() {
             return Err(AnnotateError::Live);
         }
         let additions = Addition::all(table.columns(), options)?;
         Clock::new(&*table, options)?;
         // Each input gets its own decoder. This one only checks the options.
-        decoder(format, options, &additions)?;
+        decoder(format, options, &additions, &table)?;
         let (options, parting) = (options.clone(), Parting::default());
         Ok(Self { table, format, options, additions, parting })
     }
@@ -150,7 +151,7 @@ impl Work for Annotator {
     }
 
     fn decoder(&self) -> Result<Box<dyn Decode>, AnnotateError> {
-        decoder(self.format, &self.options, &self.additions)
+        decoder(self.format, &self.options, &self.additions, &self.table)
     }
 
     fn clock(&self) -> Result<Option<Clock>, AnnotateError> {

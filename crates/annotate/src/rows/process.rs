@@ -30,16 +30,19 @@ pub(super) struct Done {
     damaged: Option<AnnotateError>,
     /// The first time that cannot be read.
     untimed: Option<AnnotateError>,
+    /// The first packet of a link type that is not known.
+    unlinked: Option<AnnotateError>,
 }
 
 impl Done {
     /// Adds the results of the next part.
     pub(super) fn extend(&mut self, next: Self) {
-        let Self { lines, bytes, unparsable, damaged, untimed } = next;
+        let Self { lines, bytes, unparsable, damaged, untimed, unlinked } = next;
         let later = |fault: AnnotateError| fault.behind(self.lines, self.bytes);
         self.unparsable = self.unparsable.take().or(unparsable.map(later));
         self.damaged = self.damaged.take().or(damaged.map(later));
         self.untimed = self.untimed.take().or(untimed.map(later));
+        self.unlinked = self.unlinked.take().or(unlinked);
         self.lines += lines;
         self.bytes += bytes;
     }
@@ -100,6 +103,9 @@ impl<'r, W: Work> Process<'r, W> {
         if let Some(fault) = self.block.damaged.take() {
             self.done.damaged = Some(self.error(fault, data));
         }
+        if let Some(fault) = self.block.unlinked.take() {
+            self.done.unlinked = Some(self.error(fault, data));
+        }
         let unreadable = self.block.clock.as_mut().and_then(|clock| clock.unreadable.take());
         if let Some(fault) = unreadable {
             self.done.untimed = Some(self.error(fault, data));
@@ -120,6 +126,7 @@ impl<'r, W: Work> Process<'r, W> {
         out: &mut Vec<u8>,
     ) -> (Done, Result<(), AnnotateError>) {
         (self.block.unparsable, self.block.damaged) = (First::default(), First::default());
+        self.block.unlinked = First::default();
         if let Some(clock) = &mut self.block.clock {
             clock.unreadable = First::default();
         }
@@ -156,6 +163,7 @@ impl<'r, W: Work> Process<'r, W> {
             Fault::Packet { at, number, what } => {
                 AnnotateError::Packet { packet: number, offset: self.done.bytes + at as u64, what }
             }
+            Fault::Link { number, link } => AnnotateError::LinkType { packet: number, link },
             Fault::Unparsable { at, slot, text } => AnnotateError::Unparsable {
                 line: line(at),
                 column: self.decoder.names().get(slot).cloned().unwrap_or_default(),
@@ -198,6 +206,7 @@ impl<'r, W: Work> Process<'r, W> {
             unknown_links: tally.unknown_links,
             first_unparsable: text(self.done.unparsable),
             first_damaged: text(self.done.damaged),
+            first_unknown_link: text(self.done.unlinked),
             columns: self.decoder.names().to_vec(),
             ..Summary::default()
         };

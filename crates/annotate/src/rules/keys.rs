@@ -79,7 +79,7 @@ impl Row {
                 self.protocol = read.unwrap_or_default();
                 read.is_some()
             }
-            3 | 4 if text.is_empty() => true,
+            3 | 4 if matches!(text, "" | "-") => true,
             3 | 4 => {
                 self.ports[at - 3] = text.parse().ok();
                 self.ports[at - 3].is_some()

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use fibula_annotate::{ColumnAnnotator, ColumnInput, Summary};
+use fibula_annotate::{ColumnAnnotator, ColumnInput, LogFormat, Summary};
 
-use super::failed::failure;
+use super::failed::{failure, found_any};
 use super::inputs::Job;
 use super::tables::Tables;
 use crate::failure::Failure;
@@ -19,6 +19,10 @@ pub fn annotate(
     annotator: &ColumnAnnotator,
     tables: &Tables,
 ) -> Result<Summary, Failure> {
+    let format = match input {
+        ColumnInput::Parquet(_) => LogFormat::Parquet,
+        _ => LogFormat::Arrow,
+    };
     let mut out = Watched::create(&job.output)?;
     let done = {
         let bar = Bar::new(&job.input.display().to_string());
@@ -34,6 +38,7 @@ pub fn annotate(
     out.check()?;
     let summary = done.map_err(|error| failure(job, &error))?;
     tables.unchanged()?;
+    found_any(job, format, false, &summary)?;
     out.finish()?;
     Ok(summary)
 }

@@ -1,9 +1,37 @@
 //! Turns annotation errors into messages for the user.
 
-use fibula_annotate::AnnotateError;
+use fibula_annotate::{AnnotateError, LogFormat, Summary};
 
 use super::inputs::Job;
 use crate::failure::Failure;
+
+/// Refuses an input that has text where addresses should be, and no address at all: its results would look as if no
+/// prefix matched.
+pub fn found_any(
+    job: &Job,
+    format: LogFormat,
+    scan: bool,
+    summary: &Summary,
+) -> Result<(), Failure> {
+    let name = job.input.display();
+    if summary.addresses > 0 {
+        return Ok(());
+    }
+    if let Some(first) =
+        summary.first_unknown_link.as_ref().filter(|_| summary.unknown_links == summary.rows)
+    {
+        return Err(Failure::new(format_args!("{name}: {first}, and no packet is of another"))
+            .hint("docs/annotate.md lists the link types; tcpdump -y or editcap -T writes another one"));
+    }
+    let Some(first) = summary.first_unparsable.as_ref().filter(|_| !scan) else { return Ok(()) };
+    if format == LogFormat::List {
+        return Err(Failure::new(format_args!("{name}: no line begins with an address; {first}"))
+            .hint("--scan finds addresses anywhere in a line, --delimiter ' ' reads its words as fields"));
+    }
+    let columns = summary.columns.join(", ");
+    Err(Failure::new(format_args!("{name}: no cell of {columns} is an address; {first}"))
+        .hint("--column names the columns with addresses"))
+}
 
 /// Adds the file's name, and a hint with the option that would help.
 pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
@@ -33,6 +61,7 @@ pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
         ),
         AnnotateError::Unparsable { .. }
         | AnnotateError::Record { .. }
+        | AnnotateError::LinkType { .. }
         | AnnotateError::Time { .. }
         | AnnotateError::TimeCell { .. }
         | AnnotateError::Cell { .. } => {

@@ -16,7 +16,7 @@ use fibula_annotate::{AnnotateOptions, ColumnAnnotator, LogFormat, Summary};
 use fibula_rib::Moment;
 
 pub use self::args::Args;
-use self::failed::failure;
+use self::failed::{failure, found_any};
 use self::inputs::Job;
 use self::reading::Reading;
 use self::report::{AnnotatedFile, Totals};
@@ -104,6 +104,7 @@ impl Work<'_> {
     fn one(&mut self, job: &Job) -> Result<(LogFormat, Summary), Failure> {
         let input = Input::open(&job.input)?;
         same::refuse_opened(&input, &job.output)?;
+        let named_list = self.args.format.or(self.args.scan.then_some(LogFormat::List));
         let named = match (self.args.scan, self.args.format) {
             (true, Some(format)) if format != LogFormat::List => {
                 return Err(Failure::new(format_args!(
@@ -113,7 +114,11 @@ impl Work<'_> {
             (true, _) => Some(LogFormat::List),
             (false, format) => format.or_else(|| LogFormat::from_path(&job.input)),
         };
-        let (format, reading) = Reading::of(input, named)?;
+        let (mut format, reading) = Reading::of(input, named, self.args.format.is_some())?;
+        if format == LogFormat::List && self.args.delimiter.is_some() && named_list.is_none() {
+            // A delimiter makes fields of words.
+            format = LogFormat::Csv;
+        }
         job.check_name(format)?;
         if let Some(folder) = job.output.parent().filter(|_| job.output != self.args.output) {
             std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder.display(), &e))?;
@@ -154,6 +159,7 @@ impl Work<'_> {
             return Err(Failure::output_closed());
         }
         self.tables.unchanged()?;
+        found_any(job, format, self.args.scan, &summary)?;
         out.finish()?;
         Ok(summary)
     }

@@ -18,8 +18,13 @@ pub enum Reading {
 
 impl Reading {
     /// Decides how the input is read. Without a named format, the first bytes give the format: those of a file as it is
-    /// stored if they are of a columnar format, otherwise those without its compression.
-    pub fn of(mut input: Input, named: Option<LogFormat>) -> Result<(LogFormat, Self), Failure> {
+    /// stored if they are of a columnar format, otherwise those without its compression. `is_final`: the format is not
+    /// only that of the file's name.
+    pub fn of(
+        mut input: Input,
+        named: Option<LogFormat>,
+        is_final: bool,
+    ) -> Result<(LogFormat, Self), Failure> {
         let head = input.head(8)?;
         let columns = match named.unwrap_or_else(|| LogFormat::guess(&head)) {
             LogFormat::Parquet => (LogFormat::Parquet, ColumnInput::Parquet(seekable(input)?)),
@@ -29,21 +34,27 @@ impl Reading {
             LogFormat::Arrow => {
                 (LogFormat::Arrow, ColumnInput::ArrowStream(input.decompressed()?.0))
             }
-            _ => return Self::rows(input, named),
+            _ => return Self::rows(input, named, is_final),
         };
         Ok((columns.0, Self::Columns(columns.1)))
     }
 
-    fn rows(input: Input, named: Option<LogFormat>) -> Result<(LogFormat, Self), Failure> {
+    fn rows(
+        input: Input,
+        named: Option<LogFormat>,
+        is_final: bool,
+    ) -> Result<(LogFormat, Self), Failure> {
         let path = input.path().to_owned();
         let (data, position) = input.decompressed()?;
         let mut data = BufReader::with_capacity(256 << 10, data);
+        let mut head = || data.fill_buf().map_err(|error| Failure::io(path.display(), &error));
         let format = match named {
-            Some(format) => format,
-            None => {
-                let head = data.fill_buf();
-                LogFormat::guess(head.map_err(|error| Failure::io(path.display(), &error))?)
+            // Logs of Zeek and IIS are often called .log, as plain ones are.
+            Some(LogFormat::List) if !is_final => {
+                LogFormat::of_directives(head()?).unwrap_or(LogFormat::List)
             }
+            Some(format) => format,
+            None => LogFormat::guess(head()?),
         };
         Ok((format, Self::Rows(data, position)))
     }
@@ -115,7 +126,7 @@ mod tests {
                     if after_head {
                         replace(&path, other);
                     }
-                    let (found, reading) = Reading::of(input, None).unwrap();
+                    let (found, reading) = Reading::of(input, None, false).unwrap();
                     if after_format {
                         replace(&path, other);
                     }
@@ -135,7 +146,7 @@ mod tests {
             let input = Input::open(&path).unwrap();
             fs::remove_file(&path).unwrap();
             fs::create_dir(&path).unwrap();
-            let (found, reading) = Reading::of(input, None).unwrap();
+            let (found, reading) = Reading::of(input, None, false).unwrap();
             assert_eq!((found, bytes(reading)), (format, content.to_vec()));
             fs::remove_dir(&path).unwrap();
         }

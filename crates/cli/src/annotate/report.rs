@@ -69,6 +69,11 @@ impl AnnotatedFile<'_> {
             (summary.damaged, "damaged records", &summary.first_damaged),
             (summary.truncated, "packets captured too short", &None),
             (summary.cut, "packets of which the capture left out the end", &None),
+            (
+                summary.unknown_links,
+                "packets of a link type that is not known",
+                &summary.first_unknown_link,
+            ),
         ] {
             if count > 0 {
                 note(format_args!("{named}{} {what}", grouped(count)));
@@ -134,6 +139,8 @@ impl AnnotatedFile<'_> {
             "first_damaged": summary.first_damaged,
             "truncated": summary.truncated,
             "cut": summary.cut,
+            "unknown_links": summary.unknown_links,
+            "first_unknown_link": summary.first_unknown_link,
             "bytes_read": summary.bytes_read,
             "bytes_written": summary.bytes_written,
             "seconds": time.as_secs_f64(),

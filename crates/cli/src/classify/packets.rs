@@ -54,7 +54,7 @@ impl PacketFile<'_> {
     pub fn classify(self) -> Result<Classified, Failure> {
         let input = Input::open(self.path)?;
         same::refuse_opened(&input, self.output)?;
-        let (_, reading) = Reading::of(input, None)?;
+        let (_, reading) = Reading::of(input, None, false)?;
         let mut data = match reading {
             Reading::Columns(columns) => return self.columns(columns),
             Reading::Rows(data, _) => data,
@@ -110,6 +110,13 @@ impl PacketFile<'_> {
         if summary.rows == 0 && (summary.bytes_read == 0 || summary.columns.is_empty()) {
             return Err(Failure::new(format_args!("{}: the file is empty", self.path.display())));
         }
+        if let Some(first) = &summary.first_unknown_link
+            && summary.unknown_links == summary.rows
+        {
+            let name = self.path.display();
+            return Err(Failure::new(format_args!("{name}: {first}, and no packet is of another"))
+                .hint("tcpdump -y or editcap -T writes another link type"));
+        }
         output.map_or(Ok(()), Output::finish)?;
         Ok((summary, totals))
     }
@@ -148,7 +155,9 @@ impl PacketFile<'_> {
             AnnotateError::Row { line: 1, .. } => {
                 failure.hint("a capture is pcap or pcapng; CSV begins with the columns' names")
             }
-            AnnotateError::Record { .. } | AnnotateError::Packet { .. } => {
+            AnnotateError::Record { .. }
+            | AnnotateError::Packet { .. }
+            | AnnotateError::LinkType { .. } => {
                 failure.hint("without --strict it is counted and the rest goes on")
             }
             _ => failure,

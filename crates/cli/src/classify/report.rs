@@ -136,6 +136,9 @@ impl ClassifyReport<'_> {
         if self.summary.unknown_links > 0 {
             let count = grouped(self.summary.unknown_links);
             note(format_args!("{name}: {count} packets of a link type that is not known"));
+            if let Some(first) = &self.summary.first_unknown_link {
+                note(format_args!("  the first: {first}"));
+            }
         }
         if let Some(first) = &self.summary.first_damaged {
             let count = grouped(self.summary.damaged);

@@ -12,6 +12,9 @@ const MAX_INTERFACES: usize = 1 << 16;
 
 const SECTION: u32 = 0x0a0d_0d0a;
 
+/// The length of the header of a pcap.
+const HEADER: usize = 24;
+
 /// A captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
@@ -104,25 +107,54 @@ impl Container {
         Some(Self::Pcap { big, nanos: magic == 0xa1b2_3c4d, header, link: u32::MAX })
     }
 
-    /// Reads the next packet or block. `first` is true only at the very beginning of the capture.
+    /// Reads the next packet or block. `first` is true only at the very beginning of the capture. Another capture may
+    /// begin where a packet ends, as in files that were joined with `cat`.
     pub fn next<'a>(&mut self, data: &'a [u8], first: bool) -> Step<'a> {
+        if !first && begins_pcap(data) {
+            if data.len() < HEADER {
+                return Step::Incomplete;
+            }
+            if let Some(other) = Self::recognise(data) {
+                *self = other;
+                return self.next(data, true);
+            }
+        }
         match self {
             Self::Pcap { big, link, .. } if first => match u32_at(data, 20, *big) {
                 Some(network) => {
                     // The upper bits are for a frame check sequence.
                     *link = network & 0xffff;
-                    Step::Skip(24)
+                    Step::Skip(HEADER)
                 }
                 None => Step::Incomplete,
             },
             Self::Pcap { big, nanos, header, link } => {
-                pcap_packet(data, *big, *nanos, *header, *link).unwrap_or(Step::Incomplete)
+                let step = pcap_packet(data, *big, *nanos, *header, *link);
+                // The byte order of a section is where a packet has its length.
+                if let Some(Step::Lost(_)) = step
+                    && let Some(other @ Self::PcapNg { .. }) = Self::recognise(data)
+                {
+                    *self = other;
+                    return self.next(data, false);
+                }
+                step.unwrap_or(Step::Incomplete)
             }
             Self::PcapNg { big, interfaces } => {
                 block(data, big, interfaces).unwrap_or(Step::Incomplete)
             }
         }
     }
+}
+
+/// Whether the header of a pcap of version 2.4 is here. A packet would have been captured in 2055 or later, and in a
+/// certain microsecond, to look like it.
+#[inline]
+fn begins_pcap(data: &[u8]) -> bool {
+    let Some((magic, rest)) = data.split_first_chunk::<4>() else { return false };
+    matches!(rest, [2, 0, 4, 0, ..] | [0, 2, 0, 4, ..])
+        && [0xa1b2_c3d4u32, 0xa1b2_3c4d, 0xa1b2_cd34]
+            .iter()
+            .any(|known| *magic == known.to_le_bytes() || *magic == known.to_be_bytes())
 }
 
 fn pcap_packet(data: &[u8], big: bool, nanos: bool, header: usize, link: u32) -> Option<Step<'_>> {

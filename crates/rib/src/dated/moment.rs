@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 const DAY: i64 = 86_400;
 
+/// The beginning of the year 2200. Numbers beyond have another meaning than a time since 1970.
+const FAR_AHEAD: Moment = Moment(7_258_118_400);
+
 /// A point in time: seconds since 1970, UTC. Fractions of seconds are cut off, towards the past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -57,15 +60,23 @@ impl Moment {
     /// for text in [
     ///     "2024-05-01T12:00:00Z", "2024-05-01 12:00:00", "2024-05-01T14:00:00.25+02:00", "2024-05-01 12:00",
     ///     "1714564800", "1714564800.25", "1714564800123", "1714564800123456", "1714564800123456789",
+    ///     "20240501120000", "01/May/2024:14:00:00 +0200", "[01/May/2024:12:00:00 +0000]",
     /// ] {
     ///     assert_eq!(Moment::parse(text.as_bytes()), Some(noon), "{text}");
     /// }
     /// assert_eq!(Moment::parse(b"20240501"), Moment::parse(b"2024-05-01"));
     /// assert_eq!(noon.to_string(), "2024-05-01T12:00:00Z");
     /// assert_eq!(Moment::parse(b"1 May 2024"), None);
+    /// assert_eq!(Moment::parse(b"99999999999"), None); // the year 5138
     /// ```
     pub fn parse(text: &[u8]) -> Option<Self> {
         TimeFormat::Auto.parse(text)
+    }
+
+    /// A time of this day, which begins at `self`. A leap second counts as the last one of its minute.
+    fn at_clock(self, hour: u32, minute: u32, second: u32) -> Option<Self> {
+        let is_clock = hour < 24 && minute < 60 && second <= 60;
+        is_clock.then(|| Self(self.0 + i64::from(hour * 3600 + minute * 60 + second.min(59))))
     }
 
     /// Years, months and days, and the seconds of the day.
@@ -111,11 +122,13 @@ impl FromStr for Moment {
 pub enum TimeFormat {
     /// Text (see [`TimeFormat::Text`]) or a number since 1970. The unit of a number follows from its size: below
     /// 10^11 seconds, below 10^14 milliseconds, below 10^17 microseconds, else nanoseconds. Exactly eight digits that
-    /// form a date (`20240501`, `20240501.0`) are read as this date.
+    /// form a date (`20240501`, `20240501.0`), and fourteen that form a date and a time (`20240501123000`), are read as
+    /// these. A number whose time would be after the year 2200 is not a time.
     #[default]
     Auto,
     /// A relaxed RFC 3339: `2024-05-01`, then a `T` or a space and `12:00`, `12:00:00` or `12:00:00.5`, then `Z`,
-    /// `+02:00`, `+0200`, `+02`, or nothing for UTC.
+    /// `+02:00`, `+0200`, `+02`, or nothing for UTC. Also the form of access logs, `[01/May/2024:12:00:00 +0200]`, with
+    /// or without the brackets.
     Text,
     /// Seconds since 1970, also with a fraction.
     Seconds,
@@ -149,7 +162,9 @@ impl TimeFormat {
     pub fn parse(self, text: &[u8]) -> Option<Moment> {
         let text = text.trim_ascii();
         let is_text = text.get(4) == Some(&b'-');
+        let is_log = matches!(text, [b'[', ..] | [_, _, b'/', ..]);
         match self {
+            Self::Text | Self::Auto if is_log => log_text(text),
             Self::Text => self::text(text),
             Self::Auto if is_text => self::text(text),
             Self::Auto if text.len() == 8 => {
@@ -162,10 +177,21 @@ impl TimeFormat {
     /// Converts a whole number to a time, as its digits are read. Not possible with [`TimeFormat::Text`].
     #[inline]
     pub fn number(self, number: i64) -> Option<Moment> {
-        let digits =
-            u32::try_from(number).ok().filter(|n| self == Self::Auto && is_eight_digits(*n));
-        let date = digits.and_then(|n| Moment::of_day(n / 10_000, n / 100 % 100, n % 100));
-        date.or_else(|| self.since_1970(number))
+        if self != Self::Auto {
+            return self.since_1970(number);
+        }
+        let (date, clock) = match number {
+            10_000_000..100_000_000 => (number, 0),
+            // As milliseconds, these would be times after the year 2286.
+            10_000_000_000_000..100_000_000_000_000 => (number / 1_000_000, number % 1_000_000),
+            _ => (0, 0),
+        };
+        // The numbers have at most eight digits here.
+        let (date, clock) = (date as u32, clock as u32);
+        let day = Moment::of_day(date / 10_000, date / 100 % 100, date % 100);
+        let of_digits =
+            day.and_then(|day| day.at_clock(clock / 10_000, clock / 100 % 100, clock % 100));
+        of_digits.or_else(|| self.since_1970(number).filter(|time| *time < FAR_AHEAD))
     }
 
     /// Converts a number with or without a fraction to a time, as its digits are read. Not possible with
@@ -179,7 +205,10 @@ impl TimeFormat {
 
     /// A date has no fraction.
     fn decimal(self, Decimal { floor, is_whole }: Decimal) -> Option<Moment> {
-        if is_whole { self.number(floor) } else { self.since_1970(floor) }
+        if is_whole {
+            return self.number(floor);
+        }
+        self.since_1970(floor).filter(|time| self != Self::Auto || *time < FAR_AHEAD)
     }
 
     fn since_1970(self, number: i64) -> Option<Moment> {
@@ -206,10 +235,6 @@ struct Decimal {
     floor: i64,
     /// Whether its fraction is zero.
     is_whole: bool,
-}
-
-fn is_eight_digits(number: u32) -> bool {
-    (10_000_000..100_000_000).contains(&number)
 }
 
 /// `20240501`.
@@ -277,12 +302,23 @@ fn text(text: &[u8]) -> Option<Moment> {
         [b':', tens, ones, rest @ ..] => (digits(&[*tens, *ones])?, fraction(rest)?),
         rest => (0, rest),
     };
-    // A leap second counts as the last one of its minute.
-    if clock[2] != b':' || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    let seconds = hour * 3600 + minute * 60 + second.min(59);
-    Some(Moment(day.0 + i64::from(seconds) - i64::from(zone(rest)?)))
+    let time = day.at_clock(hour, minute, second).filter(|_| clock[2] == b':')?;
+    Some(Moment(time.0 - i64::from(zone(rest)?)))
+}
+
+/// `02/Feb/2024:13:00:00 +0100`, with or without brackets, as web servers write it.
+fn log_text(text: &[u8]) -> Option<Moment> {
+    const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+    let text = text.strip_prefix(b"[").unwrap_or(text);
+    let text = text.strip_suffix(b"]").unwrap_or(text);
+    let (moment, rest) = text.split_at_checked(20)?;
+    let signs = [2, 6, 11, 14, 17].map(|at| moment[at]);
+    let month = MONTHS.chunks(3).position(|name| *name == moment[3..6])? as u32 + 1;
+    let number = |from: usize| digits(&moment[from..from + 2]);
+    let day = Moment::of_day(digits(&moment[7..11])?, month, number(0)?)?;
+    let time =
+        day.at_clock(number(12)?, number(15)?, number(18)?).filter(|_| signs == *b"//:::")?;
+    Some(Moment(time.0 - i64::from(zone(fraction(rest)?)?)))
 }
 
 /// The text after a fraction of a second; `None` if it has no digits.

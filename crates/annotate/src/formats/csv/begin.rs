@@ -145,7 +145,8 @@ impl Csv {
     pub(super) fn holds_address(&self, row: &Fields) -> bool {
         let is_address = |text: &String| {
             let text = text.trim().as_bytes();
-            Address::parse(text).is_some() || self.integers && Address::from_digits(text).is_some()
+            let digits = if self.integers { Address::from_digits(text) } else { None };
+            digits.or_else(|| Address::parse_cell(text)).is_some()
         };
         if self.columns.is_empty() {
             return row.text.iter().any(is_address);
@@ -180,7 +181,7 @@ impl Csv {
                 let cell = unquoted(&rest[from..to], quote).trim_ascii();
                 let (filled, addresses) = &mut seen[field];
                 *filled += u32::from(!cell.is_empty());
-                *addresses += u32::from(Address::parse(cell).is_some());
+                *addresses += u32::from(Address::parse_cell(cell).is_some());
             });
             match found {
                 Some(record) => at += record.next,

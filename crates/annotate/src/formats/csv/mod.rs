@@ -220,8 +220,8 @@ impl<K: KeySink + 'static> Decode<K> for Csv {
                     }
                 }
                 if let &[place] = time {
-                    let (from, to) = unquoted_place(data, place, quote);
-                    block.time(start, &data[from..to], self.strict)?;
+                    let place = unquoted_place(data, place, quote);
+                    block.time(start, time_text(data, place), self.strict)?;
                 }
                 let (insert, end) = (start + record.content, start + record.next);
                 block.row(Row { start, insert, end, pad: 0, kind: RowKind::Annotate });
@@ -244,8 +244,9 @@ impl<K: KeySink + 'static> Decode<K> for Csv {
                     block.bad_cell(self.strict, fault)?;
                 }
             }
-            if let &[(from, to)] = time {
-                block.time(start, unquoted(&rest[from..to], quote), self.strict)?;
+            if let &[place] = time {
+                let place = unquoted_place(rest, place, quote);
+                block.time(start, time_text(rest, place), self.strict)?;
             }
             block.row(Row {
                 start,
@@ -277,6 +278,19 @@ impl LogDecoder for Csv {
     fn cut(&mut self, data: &[u8]) -> usize {
         cut(data, self.dialect)
     }
+}
+
+/// The text of a time. In brackets, as access logs have it, it may contain a delimiter before its zone.
+#[inline]
+fn time_text(data: &[u8], (from, to): (usize, usize)) -> &[u8] {
+    /// The length of `[02/Feb/2024:00:00:00.000000 +0000]`.
+    const LONGEST: usize = 35;
+    let text = &data[from..to];
+    if text.first() != Some(&b'[') {
+        return text;
+    }
+    let longest = &data[from..data.len().min(from + LONGEST)];
+    memchr::memchr(b']', longest).map_or(text, |close| &longest[..=close])
 }
 
 /// What is wrong with a record, if anything is.
@@ -351,6 +365,14 @@ mod tests {
         let behind: Vec<_> = block.rows.iter().map(behind).collect();
         assert_eq!(behind, ["\n", "\n", ",x,y\n", ",\n"]);
         assert_eq!(block.tally.damaged, 2);
+    }
+
+    #[test]
+    fn times_in_brackets() {
+        let text = b"x [02/Feb/2024:00:00:00 +0100] \"GET /\" [x";
+        assert_eq!(time_text(text, (2, 23)), b"[02/Feb/2024:00:00:00 +0100]");
+        assert_eq!(time_text(text, (41, 43)), b"[x");
+        assert_eq!(time_text(text, (0, 1)), b"x");
     }
 
     #[test]

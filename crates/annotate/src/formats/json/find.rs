@@ -74,7 +74,37 @@ pub(super) fn find(
         return Ok(taken);
     }
     clear(names, found);
-    find_any(text, names, found)
+    find_any(text, names, found).or_else(|error| {
+        let Some(text) = without_nan(text) else { return Err(error) };
+        clear(names, found);
+        find_any(&text, names, found).map_err(|_| error)
+    })
+}
+
+/// The text with `null` for the numbers that JSON does not have but Python and others write; `None` if it has none.
+#[cold]
+fn without_nan(text: &[u8]) -> Option<Vec<u8>> {
+    let (mut out, mut copied, mut at, mut quoted) = (Vec::new(), 0, 0, false);
+    while at < text.len() {
+        let rest = &text[at..];
+        let found =
+            [&b"NaN"[..], b"Infinity", b"-Infinity"].into_iter().find(|of| rest.starts_with(of));
+        if let Some(name) = found.filter(|_| !quoted) {
+            out.extend_from_slice(&text[copied..at]);
+            out.extend_from_slice(b"null");
+            at += name.len();
+            copied = at;
+            continue;
+        }
+        match text[at] {
+            b'\\' if quoted => at += 1,
+            b'"' => quoted = !quoted,
+            _ => {}
+        }
+        at += 1;
+    }
+    out.extend_from_slice(&text[copied..]);
+    (copied > 0).then_some(out)
 }
 
 /// Resets `found` to an empty entry for each name.

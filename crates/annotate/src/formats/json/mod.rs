@@ -1,5 +1,6 @@
 //! JSON: objects keep their bytes, and members are appended to them.
 
+mod around;
 mod between;
 mod find;
 mod plain;
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use std::net::IpAddr;
 
+use self::around::{end_within, opens_array};
 use self::between::Between;
 use self::find::{Found, MemberValue, Names, find};
 use self::shape::LineTemplate;
@@ -21,7 +23,8 @@ use crate::pipeline::keys::KeySink;
 use crate::rules::FlowChoice;
 use crate::{AnnotateError, AnnotateOptions, Column, LogFormat};
 
-/// Decoder of JSON: one object on each line, objects in an array, or objects of several lines each.
+/// Decoder of JSON: one object on each line, objects in an array, or objects of several lines each. The array may be a
+/// member of an object, whose other members are then kept (`{"Records":[{...},{...}]}`).
 ///
 /// Objects and the bytes between them are kept. Anything that is not an object, and an object of an array without a
 /// comma before it, is copied unchanged and counted. Members are added at the end of an object, which must not already
@@ -44,8 +47,21 @@ pub(crate) struct JsonLines {
     between: Between,
     /// Whether the decoder is within something that is not an object.
     stray: bool,
+    /// The object around an array of objects.
+    around: Around,
     /// Chooses the columns by the fields of flows, from the first object.
     flows: Option<FlowChoice>,
+}
+
+/// The object around an array of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Around {
+    /// The input has none.
+    None,
+    /// The next object may be one.
+    Next,
+    /// The decoder is within one.
+    Within,
 }
 
 /// How objects follow each other.
@@ -107,6 +123,7 @@ impl JsonLines {
             any: Arc::default(),
             between: Between::default(),
             stray: false,
+            around: Around::None,
             flows,
         };
         decoder.call(columns, added);
@@ -144,6 +161,24 @@ impl JsonLines {
             None if !end => return None,
             Some(b'{') => {}
             _ => return Some(ObjectLayout::Lines),
+        }
+        if let Some(array) = opens_array(text) {
+            let has_columns = |this: &mut Self, text: &[u8], len: usize| {
+                let before = &mut LineTemplate::default();
+                find(text, len, &this.names, &mut this.found, before).is_ok()
+                    && this.found.iter().any(Found::is_present)
+            };
+            let is_long = end || text.len() >= SAMPLE_BYTES;
+            let inside = text[array + 1..].trim_ascii_start();
+            match (object_end(text), object_end(inside)) {
+                (None, _) | (_, None) if !is_long => return None,
+                (Some(whole), _) if has_columns(self, text, whole) => {}
+                (_, Some(first)) if has_columns(self, inside, first) => {
+                    self.around = Around::Next;
+                    return Some(ObjectLayout::Values);
+                }
+                _ => {}
+            }
         }
         let (content, _) = line_end(text, end)?;
         let before = &mut LineTemplate::default();
@@ -279,6 +314,27 @@ impl JsonLines {
                 continue;
             }
             set(&self.any);
+            if self.around == Around::Within && !self.between.is_open() {
+                // The other members of the object around the array.
+                match end_within(rest) {
+                    Some(len) => {
+                        block.pass(start, start + len);
+                        start += len;
+                    }
+                    None if end => return Err(Fault::OpenArray { at: start }),
+                    None => break,
+                }
+                (self.around, self.between) = (Around::Next, Between::default());
+                continue;
+            }
+            if self.around == Around::Next
+                && let Some(len) = opens_array(rest)
+            {
+                block.pass(start, start + len);
+                start += len;
+                self.around = Around::Within;
+                continue;
+            }
             if rest[0] == b'{' {
                 self.stray = false;
                 match object_end(rest) {
@@ -309,7 +365,8 @@ impl JsonLines {
             }
             start += len;
         }
-        if end && start == data.len() && self.between.is_open() {
+        let is_open = self.between.is_open() || self.around == Around::Within;
+        if end && start == data.len() && is_open {
             return Err(Fault::OpenArray { at: start });
         }
         Ok(start)
@@ -370,24 +427,7 @@ fn ends_stray(byte: u8) -> bool {
 
 /// The end of the object that begins at the first byte; `None` if it is not complete.
 fn object_end(data: &[u8]) -> Option<usize> {
-    let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
-    for (at, byte) in data.iter().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            _ if quoted => {}
-            b'{' => depth += 1,
-            b'}' => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return Some(at + 1);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
+    data.strip_prefix(b"{").and_then(end_within).map(|len| len + 1)
 }
 
 /// The error without its line number, which counts from this line.
@@ -465,6 +505,23 @@ mod tests {
         assert!(matches!(fault, Fault::Unparsable { at: 18, slot: 0, .. }), "{fault:?}");
         let fault = decode(&["ip"], true, "\n{\"ip\":}\n").unwrap_err();
         assert!(matches!(fault, Fault::Record { at: 1, .. }), "{fault:?}");
+    }
+
+    #[test]
+    fn records_within_an_object() {
+        let records = "[{\"ip\":\"10.0.0.1\"},\n{\"ip\":\"10.0.0.2\",\"n\":NaN}]";
+        let one = format!("{{\"v\":1,\"Records\":{records},\"next\":{{\"a\":1}}}}\n");
+        for text in [one.clone(), format!("{one}{one}"), one.replace('\n', "")] {
+            let block = decode(&["ip"], true, &text).unwrap();
+            assert_eq!(block.keys.v4.addrs[..2], [0x0a00_0001, 0x0a00_0002]);
+            assert_eq!(block.tally.rows as usize, text.matches("\"ip\"").count());
+        }
+        // The column is one of the object itself, or of neither.
+        let text = "{\"tags\":[{\"ip\":\"10.0.0.9\"}],\"ip\":\"10.0.0.1\"}\n";
+        assert_eq!(decode(&["ip"], true, text).unwrap().keys.v4.addrs, [0x0a00_0001]);
+        assert_eq!(decode(&["x"], true, text).unwrap().tally.rows, 1);
+        let cut = &one[..one.len() - 3];
+        assert!(matches!(decode(&["ip"], false, cut), Err(Fault::OpenArray { .. })));
     }
 
     proptest! {

@@ -193,7 +193,7 @@ impl<'t> Plain<'t> {
     #[inline(never)]
     fn other(&mut self, depth: u32) -> Option<()> {
         let rest = self.text.get(self.at..)?;
-        for literal in [&b"null"[..], b"true", b"false"] {
+        for literal in [&b"null"[..], b"true", b"false", b"NaN", b"Infinity"] {
             if rest.starts_with(literal) {
                 self.at += literal.len();
                 return Some(());

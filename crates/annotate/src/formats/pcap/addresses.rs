@@ -62,9 +62,7 @@ impl PacketRows for AddressRows {
         if self.flows.is_some() { FLOWS_HEADER } else { HEADER }
     }
 
-    fn packet(&mut self, _: u64, packet: &Packet<'_>, block: &mut Block) {
-        let link = LinkType::from_number(packet.link);
-        block.tally.unknown_links += u64::from(link.is_none());
+    fn packet(&mut self, _: u64, link: Option<LinkType>, packet: &Packet<'_>, block: &mut Block) {
         let flow = flow(link, packet.data, packet.length as usize);
         block.tally.truncated += u64::from(flow.truncated);
         match &mut self.flows {

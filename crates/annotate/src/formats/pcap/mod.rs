@@ -8,6 +8,7 @@ mod flows;
 mod packet;
 mod rules;
 
+use fibula_packet::LinkType;
 use fibula_packet::capture::{Container, LIMIT, Packet, Step};
 
 use self::addresses::AddressRows;
@@ -39,8 +40,14 @@ pub(crate) trait PacketRows: Send + Sized + 'static {
     /// The names of all columns, with the line end; empty if no rows are written.
     fn header(&self) -> &'static [u8];
 
-    /// Adds a packet, whose number is counted from 1.
-    fn packet(&mut self, number: u64, packet: &Packet<'_>, block: &mut Block<Self::Keys>);
+    /// Adds a packet, whose number is counted from 1. Its link type may be unknown.
+    fn packet(
+        &mut self,
+        number: u64,
+        link: Option<LinkType>,
+        packet: &Packet<'_>,
+        block: &mut Block<Self::Keys>,
+    );
 
     /// Adds the rows that are known only after the last packet.
     fn end(&mut self, block: &mut Block<Self::Keys>) {
@@ -155,7 +162,14 @@ impl<R: PacketRows> Pcap<R> {
             match step {
                 Step::Packet(len, packet) => {
                     block.tally.cut += u64::from(packet.data.len() < packet.length as usize);
-                    self.rows.packet(self.position.packets, &packet, block);
+                    let (number, link) =
+                        (self.position.packets, LinkType::from_number(packet.link));
+                    if link.is_none() {
+                        block.tally.unknown_links += 1;
+                        let link = packet.link;
+                        block.unlinked.meet(self.strict, || Fault::Link { number, link })?;
+                    }
+                    self.rows.packet(number, link, &packet, block);
                     at += len;
                 }
                 Step::Skip(len) => at += len,

@@ -36,9 +36,13 @@ impl PacketRows for FlowRows {
         if self.writes { HEADER } else { b"" }
     }
 
-    fn packet(&mut self, number: u64, packet: &Packet<'_>, block: &mut Block<FlowKeys>) {
-        let link = LinkType::from_number(packet.link);
-        block.tally.unknown_links += u64::from(link.is_none());
+    fn packet(
+        &mut self,
+        number: u64,
+        link: Option<LinkType>,
+        packet: &Packet<'_>,
+        block: &mut Block<FlowKeys>,
+    ) {
         let flow = link.map_or(Flow::default(), |link| {
             Flow::from(&Frame::parse_captured(link, packet.data, packet.length as usize))
         });
