@@ -14,6 +14,7 @@ mod dated;
 mod diff;
 mod lookup;
 mod merged;
+mod misread;
 mod query;
 mod real_data;
 #[cfg(unix)]

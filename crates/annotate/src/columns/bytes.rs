@@ -18,11 +18,11 @@ impl BytesForm {
     /// # Errors
     /// If cells have other lengths and not all of them are printable text.
     pub(super) fn of<'a>(cells: impl Iterator<Item = &'a [u8]>) -> Result<Self, AnnotateError> {
-        let (mut other, mut is_text, mut is_address) = (None, true, true);
+        let (mut other, mut is_text, mut is_address, mut any) = (None, true, true, false);
         for cell in cells {
             match cell.len() {
                 0 => continue,
-                16 => {}
+                16 => any = true,
                 len => {
                     is_address = false;
                     if len != 4 {
@@ -36,7 +36,7 @@ impl BytesForm {
         match other {
             Some(_) if is_text => Ok(Self::Text),
             Some(len) => Err(AnnotateError::BytesAndText { len }),
-            None if is_text && is_address => Ok(Self::Text),
+            None if any && is_address => Ok(Self::Text),
             None => Ok(Self::Bytes),
         }
     }

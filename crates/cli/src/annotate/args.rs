@@ -79,12 +79,13 @@ pub struct Args {
     #[arg(long)]
     pub integers: bool,
     /// Find addresses anywhere in lines of text, such as syslog, 10.0.0.1:443, [2001:db8::1]:443. The first address
-    /// of each line is used; --column 1,3 uses the first and the third
+    /// of each line is used, with --only the first that matches a route; --column 1,3 uses the first and the third
     #[arg(long)]
     pub scan: bool,
     /// The column with the time of each row, for a table file of several dates (build --as-of). Each row is looked up
     /// in the newest table that is not later than this time. Times are 2024-05-01T12:00:00Z, 2024-05-01 12:00 (UTC if
-    /// there is no zone), numbers since 1970, and timestamps and dates of parquet and arrow. Not for list and pcap
+    /// there is no zone), 01/May/2024:12:00:00 +0000, 20240501120000, numbers since 1970, and timestamps and dates of
+    /// parquet and arrow. Not for list and pcap
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["layer", "at", "rpki"])]
     pub time: Option<Column>,
     /// How to read text and numbers in the --time column: auto (text, or numbers whose unit follows from their size),
@@ -107,7 +108,8 @@ pub struct Args {
     /// Whether the first row has the column names (default: detected)
     #[arg(long, value_name = "yes|no", value_parser = parse_yes_no)]
     pub header: Option<bool>,
-    /// The character between fields, or tab (default: detected for csv)
+    /// The character between fields, or tab (default: detected for csv). Lines are then rows of fields, also of words
+    /// (' ')
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     pub delimiter: Option<u8>,
     /// Treat quotes as ordinary characters

@@ -298,7 +298,7 @@ fn damage(record: Record, width: usize) -> Option<String> {
     match record.quotes {
         Quotes::Open => Some("a quote is open at the end of the input".to_owned()),
         Quotes::TextBehind => Some(
-            "text behind a closing quote: write a quote within quotes twice, or use --no-quotes"
+            "text behind a closing quote: write a quote within quotes twice, or read the input without quotes"
                 .to_owned(),
         ),
         Quotes::Regular if record.fields != width => {
@@ -371,7 +371,7 @@ mod tests {
     fn times_in_brackets() {
         let text = b"x [02/Feb/2024:00:00:00 +0100] \"GET /\" [x";
         assert_eq!(time_text(text, (2, 23)), b"[02/Feb/2024:00:00:00 +0100]");
-        assert_eq!(time_text(text, (41, 43)), b"[x");
+        assert_eq!(time_text(text, (39, 41)), b"[x");
         assert_eq!(time_text(text, (0, 1)), b"x");
     }
 

@@ -14,7 +14,7 @@
 
 use fibula_simd::byte_marks;
 
-use super::scan::{self, Dialect, Quotes, Record};
+use super::scan::{self, Dialect, Record};
 use crate::formats::last_line_end;
 
 /// The delimiters and line ends in 64 bytes of the data.
@@ -227,7 +227,7 @@ impl<'d> Plain<'d> {
         let cr = at > start && self.data[at - 1] == b'\r';
         let content = at - start - usize::from(cr);
         let next = at + 1 - start;
-        Located::Record(Record { content, next, fields: delimiters + 1, quotes: Quotes::Regular })
+        Located::Record(Record::regular(content, next, delimiters + 1))
     }
 }
 

@@ -21,6 +21,17 @@ pub(crate) struct Record {
     /// Number of fields, at least 1.
     pub(crate) fields: usize,
     pub(crate) quotes: Quotes,
+    /// The end of the bytes that decide where the record ends. They may be behind it, but not behind `next` unless
+    /// quotes are irregular.
+    seen: usize,
+}
+
+impl Record {
+    /// A record with regular quotes.
+    #[inline(always)]
+    pub(crate) fn regular(content: usize, next: usize, fields: usize) -> Self {
+        Self { content, next, fields, quotes: Quotes::Regular, seen: next }
+    }
 }
 
 /// Whether the quotes of a record can be trusted.
@@ -59,7 +70,7 @@ pub(crate) fn record(
         from = at + 1;
     }
     field(fields, from, content);
-    Some(Record { content, next, fields: fields + 1, quotes: Quotes::Regular })
+    Some(Record::regular(content, next, fields + 1))
 }
 
 /// Like `record`, for a record with quotes, whose fields may contain line ends.
@@ -70,7 +81,7 @@ fn quoted_record(
     quote: u8,
     mut field: impl FnMut(usize, usize, usize),
 ) -> Option<Record> {
-    let (mut from, mut fields, mut quotes) = (0, 0, Quotes::Regular);
+    let (mut from, mut fields, mut quotes, mut seen) = (0, 0, Quotes::Regular, 0);
     loop {
         let mut at = from;
         if data.get(from) == Some(&quote) {
@@ -82,9 +93,11 @@ fn quoted_record(
                     if len.is_none() && !end {
                         return None;
                     }
-                    if !rest[..len.unwrap_or(rest.len())].trim_ascii().is_empty() {
+                    let len = len.unwrap_or(rest.len());
+                    if !rest[..len].trim_ascii().is_empty() {
                         quotes = Quotes::TextBehind;
                         if let Some(line) = memchr(b'\n', &data[from..close]) {
+                            seen = (at + len + 1).min(data.len());
                             at = from + line;
                         }
                     }
@@ -92,8 +105,8 @@ fn quoted_record(
                 None if end => {
                     field(fields, from, data.len());
                     let (content, next) = (data.len(), data.len());
-                    let quotes = Quotes::Open;
-                    return Some(Record { content, next, fields: fields + 1, quotes });
+                    let (fields, quotes) = (fields + 1, Quotes::Open);
+                    return Some(Record { content, next, fields, quotes, seen: next });
                 }
                 None => return None,
             }
@@ -114,7 +127,8 @@ fn quoted_record(
                 let content = stop - usize::from(cr);
                 field(fields, from, content);
                 let next = stop + usize::from(found.is_some());
-                return Some(Record { content, next, fields: fields + 1, quotes });
+                let (fields, seen) = (fields + 1, seen.max(next));
+                return Some(Record { content, next, fields, quotes, seen });
             }
         }
     }
@@ -132,20 +146,26 @@ fn closing_quote(data: &[u8], mut at: usize, quote: u8) -> Option<usize> {
 }
 
 /// The end of the last complete record in `data`, which begins with a record; 0 if none is complete. A line without
-/// quotes is a record, so only lines with quotes are parsed.
+/// quotes is a record, so only lines with quotes are parsed. The bytes that decide where records end are not cut off.
 pub(crate) fn cut(data: &[u8], dialect: Dialect) -> usize {
-    let mut at = 0;
+    let (mut at, mut seen, mut safe) = (0, 0, 0);
     if let Some(quote) = dialect.quote {
         while let Some(found) = memchr(quote, &data[at..]) {
             let line = at + last_line_end(&data[at..at + found]);
             let next = quoted_record(&data[line..], false, dialect.delimiter, quote, |_, _, _| {});
-            match next {
-                Some(record) => at = line + record.next,
-                None => return line,
+            if line >= seen {
+                safe = line;
+            }
+            let Some(record) = next else { return safe };
+            seen = seen.max(line + record.seen);
+            at = line + record.next;
+            if at >= seen {
+                safe = at;
             }
         }
     }
-    at + last_line_end(&data[at..])
+    let last = at + last_line_end(&data[at..]);
+    if last >= seen { last } else { safe }
 }
 
 /// The content of a field without its outer quotes. Doubled quotes inside stay doubled, which does not matter for
@@ -266,6 +286,19 @@ mod tests {
         }
         let (found, record) = fields(b"x,\"a\nb", true).unwrap();
         assert_eq!((found.len(), record.next, record.quotes), (2, 6, Quotes::Open));
+    }
+
+    /// A part that ends before the quote that shows the damage would be read otherwise.
+    #[test]
+    fn cuts_keep_what_decides() {
+        let text = b"a,b\nx,\"s-H\ny,z\nv,Am\"ster\nc,d\n";
+        let records = [4, 11, 15, 25, 29];
+        for end in 0..=text.len() {
+            let cut = cut(&text[..end], CSV);
+            assert!(cut == 0 || records.contains(&cut), "{end}: {cut}");
+            assert!(cut <= 4 || cut >= 25, "{end}: {cut}");
+        }
+        assert_eq!(cut(text, CSV), text.len());
     }
 
     /// Text behind a closing quote damages the record that began it, and no other.

@@ -76,7 +76,7 @@ mod tests {
     fn arrays_of_objects() {
         for (text, at) in [
             ("{\"Records\":[{", Some(11)),
-            (" {\n  \"v\": \"a\\\"b\", \"n\":1 ,\"Records\" : [ {", Some(35)),
+            (" {\n  \"v\": \"a\\\"b\", \"n\":1 ,\"Records\" : [ {", Some(37)),
             ("{\"Records\":[", None),
             ("{\"Records\":[1,{", None),
             ("{\"a\":{\"b\":[{", None),
