@@ -47,14 +47,14 @@ impl Reading {
         let path = input.path().to_owned();
         let (data, position) = input.decompressed()?;
         let mut data = BufReader::with_capacity(256 << 10, data);
-        let mut head = || data.fill_buf().map_err(|error| Failure::io(path.display(), &error));
+        let fail = |error| Failure::io(path.display(), &error);
         let format = match named {
             // Logs of Zeek and IIS are often called .log, as plain ones are.
             Some(LogFormat::List) if !is_final => {
-                LogFormat::of_directives(head()?).unwrap_or(LogFormat::List)
+                LogFormat::of_directives(data.fill_buf().map_err(fail)?).unwrap_or(LogFormat::List)
             }
             Some(format) => format,
-            None => LogFormat::guess(head()?),
+            None => LogFormat::guess(data.fill_buf().map_err(fail)?),
         };
         Ok((format, Self::Rows(data, position)))
     }
