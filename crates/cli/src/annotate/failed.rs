@@ -6,7 +6,7 @@ use super::inputs::Job;
 use crate::failure::Failure;
 
 /// Refuses an input that has text where addresses should be, and no address at all: its results would look as if no
-/// prefix matched.
+/// prefix matched. Rows with fields are written without values, unless `--only` leaves them out.
 pub fn found_any(
     job: &Job,
     format: LogFormat,
@@ -27,6 +27,9 @@ pub fn found_any(
     if format == LogFormat::List {
         return Err(Failure::new(format_args!("{name}: no line begins with an address; {first}"))
             .hint("--scan finds addresses anywhere in a line, --delimiter ' ' reads its words as fields"));
+    }
+    if summary.left_out == 0 {
+        return Ok(());
     }
     let columns = summary.columns.join(", ");
     Err(Failure::new(format_args!("{name}: no cell of {columns} is an address; {first}"))

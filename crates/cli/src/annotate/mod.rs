@@ -114,7 +114,7 @@ impl Work<'_> {
             (true, _) => Some(LogFormat::List),
             (false, format) => format.or_else(|| LogFormat::from_path(&job.input)),
         };
-        let (mut format, reading) = Reading::of(input, named, self.args.format.is_some())?;
+        let (mut format, reading) = Reading::of(input, named, named_list.is_some())?;
         if format == LogFormat::List && self.args.delimiter.is_some() && named_list.is_none() {
             // A delimiter makes fields of words.
             format = LogFormat::Csv;

@@ -1,7 +1,7 @@
 //! Decides how an opened input is read: its format, from its name or its first bytes, and a reader for the format.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufReader, Cursor, ErrorKind, Read};
 
 use fibula_annotate::{ColumnInput, LogFormat};
 
@@ -45,19 +45,49 @@ impl Reading {
         is_final: bool,
     ) -> Result<(LogFormat, Self), Failure> {
         let path = input.path().to_owned();
-        let (data, position) = input.decompressed()?;
-        let mut data = BufReader::with_capacity(256 << 10, data);
-        let fail = |error| Failure::io(path.display(), &error);
+        let (mut data, position) = input.decompressed()?;
+        let head = beginning(&mut data).map_err(|error| Failure::io(path.display(), &error))?;
+        let guessed = LogFormat::guess(&head);
         let format = match named {
             // Logs of Zeek and IIS are often called .log, as plain ones are.
             Some(LogFormat::List) if !is_final => {
-                LogFormat::of_directives(data.fill_buf().map_err(fail)?).unwrap_or(LogFormat::List)
+                LogFormat::of_directives(&head).unwrap_or(LogFormat::List)
             }
             Some(format) => format,
-            None => LogFormat::guess(data.fill_buf().map_err(fail)?),
+            None => guessed,
         };
-        Ok((format, Self::Rows(data, position)))
+        let is_other = format == LogFormat::Pcap || guessed.is_columnar();
+        if let Some(what) = fibula_ingest::container(&head).filter(|_| !is_other) {
+            return Err(Failure::new(format_args!("{}: {what}", path.display())));
+        }
+        let data: Box<dyn Read> = Box::new(Cursor::new(head).chain(data));
+        Ok((format, Self::Rows(BufReader::with_capacity(256 << 10, data), position)))
     }
+}
+
+/// Reads as much as [`LogFormat::guess`] needs: the first line that is no comment, unless the format is clear before.
+fn beginning(data: &mut impl Read) -> io::Result<Vec<u8>> {
+    const LONGEST: usize = 64 << 10;
+    let mut head = vec![0; LONGEST];
+    let mut len = 0;
+    while len < LONGEST && !is_enough(&head[..len]) {
+        match data.read(&mut head[len..]) {
+            Ok(0) => break,
+            Ok(more) => len += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    head.truncate(len);
+    Ok(head)
+}
+
+fn is_enough(head: &[u8]) -> bool {
+    let is_clear =
+        !matches!(LogFormat::guess(head), LogFormat::List | LogFormat::Csv | LogFormat::Tsv);
+    let is_row = |line: &[u8]| !matches!(line.trim_ascii(), [] | [b'#', ..] | b"[");
+    let lines = head.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    is_clear || LogFormat::of_directives(head).is_some() || lines.into_iter().any(is_row)
 }
 
 /// The file that was opened.

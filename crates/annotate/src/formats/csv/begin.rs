@@ -101,7 +101,8 @@ impl Csv {
         self.names = columns
             .iter()
             .map(|&field| match header.and_then(|names| names.get(field)) {
-                Some(name) => name.clone(),
+                // The mark of a comment before a header is no part of the first name.
+                Some(name) => name.trim_start_matches('#').to_owned(),
                 None => (field + 1).to_string(),
             })
             .collect();
