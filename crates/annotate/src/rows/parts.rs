@@ -72,10 +72,13 @@ pub(super) fn annotate<R: Read, W: Work>(
             workers.push(scope.spawn(move || work(process, parts, &to_writer)));
         }
         drop(to_writer);
-        let writer = Writer { output, give_back, rows: &rows, written: Written::default() };
+        let writer =
+            Writer { output: &mut *output, give_back, rows: &rows, written: Written::default() };
         let writer = scope.spawn(move || writer.all(&processed));
         // Two parts for each worker, so that the next one is ready, and one each for the reader and the writer.
         let empty = (0..2 * workers.len() + 2).map(|_| Part::default()).collect();
+        let RemainingInput { ref mut input, threads, slow } = rest;
+        let rest = RemainingInput { input: &mut **input, threads, slow };
         let mut reader =
             Reader { rest, to_workers, free, empty, parts: 0, all: 2 * workers.len() + 2 };
         let read = reader.all(run, &mut || progress(rows.load(Ordering::Relaxed)));
@@ -92,10 +95,13 @@ pub(super) fn annotate<R: Read, W: Work>(
     run.bytes_written += bytes;
     // The writer's fault is returned first, because it lies earlier in the input than the reader's.
     failed.map_or(Ok(()), Err)?;
-    match read {
-        Err(ReadEnd::TooLong) => return Err(run.too_long(0)),
-        Err(ReadEnd::Failed(error)) => return Err(AnnotateError::Read(error)),
-        Ok(()) => {}
+    if let Err(end) = read {
+        // A part ends where no byte behind it decides how it is read, which may be before the last complete record.
+        run.complete_records(rest.input, output)?;
+        return Err(match end {
+            ReadEnd::TooLong => run.too_long(0),
+            ReadEnd::Failed(error) => AnnotateError::Read(error),
+        });
     }
     progress(run.process.rows());
     run.process.check_end()

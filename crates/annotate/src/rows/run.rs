@@ -94,6 +94,22 @@ impl<'r, W: Work> Run<'r, W> {
         Ok(Progressed::All)
     }
 
+    /// Writes the complete records of an input that cannot be read to its end.
+    pub(super) fn complete_records<R: Read>(
+        &mut self,
+        input: &mut Input<R>,
+        output: &mut impl Write,
+    ) -> Result<(), AnnotateError> {
+        loop {
+            let done = self.process.block(input.data(), false, &mut self.out);
+            self.write(output)?;
+            match done? {
+                0 => return Ok(()),
+                used => input.consume(used),
+            }
+        }
+    }
+
     /// Bytes read and processed.
     fn bytes_read(&self) -> u64 {
         self.mark + self.process.done.bytes
