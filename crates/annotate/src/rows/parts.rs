@@ -77,8 +77,7 @@ pub(super) fn annotate<R: Read, W: Work>(
         let writer = scope.spawn(move || writer.all(&processed));
         // Two parts for each worker, so that the next one is ready, and one each for the reader and the writer.
         let empty = (0..2 * workers.len() + 2).map(|_| Part::default()).collect();
-        let RemainingInput { ref mut input, threads, slow } = rest;
-        let rest = RemainingInput { input: &mut **input, threads, slow };
+        let rest = RemainingInput { input: &mut *rest.input, ..rest };
         let mut reader =
             Reader { rest, to_workers, free, empty, parts: 0, all: 2 * workers.len() + 2 };
         let read = reader.all(run, &mut || progress(rows.load(Ordering::Relaxed)));
