@@ -1,5 +1,5 @@
-//! Decides what the cells of a column of bytes are: addresses in network order, or text that was stored without the mark
-//! that it is text, as some writers of Parquet do.
+//! Decides what the cells of a column of bytes are: addresses in network order, or text that was stored without the
+//! mark that it is text, as some writers of Parquet do.
 
 use crate::{Address, AnnotateError};
 
