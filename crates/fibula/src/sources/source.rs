@@ -174,6 +174,7 @@ mod tests {
         rib.name_global("bmp");
         let vrf = rib.vrf("bmp/pre-policy");
         rib.value_places(&["site"]);
+        rib.peer(fibula_rib::Peer::default());
         let change = Change::Announce(Attributes::Values(&[Value::Str("a")]));
         let update = Update::new("10.0.0.0/8".parse().unwrap(), change);
         rib.apply(&Update { vrf, ..update }, &mut ()).unwrap();
