@@ -39,9 +39,8 @@ impl PyDatedTable {
     }
 
     /// Names and kinds of the value columns.
-    fn columns(&self) -> Vec<(&str, &str)> {
-        let columns = self.opened.fib.columns();
-        columns.names().enumerate().map(|(at, name)| (name, columns.type_name(at))).collect()
+    fn columns(&self) -> Vec<(String, &str)> {
+        records::column_types(self.opened.fib.columns())
     }
 
     /// A copy of the table of a time.
@@ -70,7 +69,7 @@ impl PyDatedTable {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let fib = &self.opened.fib;
         let found = fib.lookup(address::address(address)?.into(), moment(time)?);
-        records::answer(py, found.as_ref(), fib.columns().names(), add)
+        records::answer(py, found.as_ref(), fib.columns(), add)
     }
 
     /// The matches of an address over time, each with the seconds since 1970 from which it holds.
@@ -83,7 +82,8 @@ impl PyDatedTable {
         let list = PyList::empty(py);
         for (date, found) in fib.history(address::address(address)?.into()) {
             let since = fib.dates().tables()[usize::from(date)].at.unix();
-            let found = found.map(|found| records::record(py, &found)).transpose()?;
+            let found =
+                found.map(|found| records::record(py, &found, fib.columns())).transpose()?;
             list.append((since, found))?;
         }
         Ok(list)

@@ -130,9 +130,8 @@ impl PyTable {
     }
 
     /// Names and kinds of the value columns.
-    fn columns(&self) -> Vec<(&str, &str)> {
-        let columns = self.opened.fib.columns();
-        columns.names().enumerate().map(|(at, name)| (name, columns.type_name(at))).collect()
+    fn columns(&self) -> Vec<(String, &str)> {
+        records::column_types(self.opened.fib.columns())
     }
 
     /// What the longest match says about one address: everything, or the value of one column.
@@ -145,7 +144,7 @@ impl PyTable {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let fib = &self.opened.fib;
         let found = fib.lookup(address::address(address)?.into());
-        records::answer(py, found.as_ref(), fib.columns().names(), add)
+        records::answer(py, found.as_ref(), fib.columns(), add)
     }
 
     /// The routes that cover an address or a prefix, longest first.
@@ -176,10 +175,10 @@ impl PyTable {
         if address::is_prefix(key)? {
             let prefix = address::prefix(key, HostBits::Refuse)?;
             let found = fib.exact(prefix).map_err(|error| error::fib(&error))?;
-            return found.map(|found| records::record(py, &found)).transpose();
+            return found.map(|found| records::record(py, &found, fib.columns())).transpose();
         }
         let found = fib.lookup(address::address(key)?.into());
-        found.map(|found| records::record(py, &found)).transpose()
+        found.map(|found| records::record(py, &found, fib.columns())).transpose()
     }
 
     /// Routes by their numbers, those of IPv4 first.
@@ -190,7 +189,7 @@ impl PyTable {
         end: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let found = self.opened.fib.routes_between(start..end);
-        records::records(py, found.map_err(|error| error::fib(&error))?)
+        records::records(py, found.map_err(|error| error::fib(&error))?, self.opened.fib.columns())
     }
 
     /// The routes with these values.
@@ -199,10 +198,11 @@ impl PyTable {
         py: Python<'py>,
         conditions: Vec<(String, Option<String>)>,
     ) -> PyResult<Bound<'py, PyList>> {
+        let conditions = records::conditions(self.opened.fib.columns(), conditions);
         let found = py.detach(|| {
             self.opened.fib.routes_with(&conditions).map(|found| found.collect::<Vec<_>>())
         });
-        records::records(py, found.map_err(|error| error::fib(&error))?)
+        records::records(py, found.map_err(|error| error::fib(&error))?, self.opened.fib.columns())
     }
 
     /// Their prefixes, as text; the fewest that cover the same addresses.
@@ -212,6 +212,7 @@ impl PyTable {
         conditions: Vec<(String, Option<String>)>,
         aggregate: bool,
     ) -> PyResult<Vec<String>> {
+        let conditions = records::conditions(self.opened.fib.columns(), conditions);
         let found = py.detach(|| {
             let found = self.opened.fib.routes_with(&conditions)?;
             let mut prefixes: Vec<_> = found.filter_map(|route| route.prefix()).collect();

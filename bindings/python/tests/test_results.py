@@ -152,6 +152,19 @@ def test_one_value_of_one_address(small: fibula.Table) -> None:
         tables.lookup("10.1.2.3", "2024-05-02", "site")
 
 
+def test_columns_with_names_that_are_ours_keep_their_values() -> None:
+    values = {"prefix": "mine", "covering": "all", "asn": 7}
+    table = fibula.Table.build({"10.0.0.0/8": values})
+    found = {"prefix": "10.0.0.0/8", "prefix_2": "mine", "covering_2": "all", "asn": 7}
+    assert table.columns == {"prefix_2": str, "covering_2": str, "asn": int}
+    assert table.lookup("10.0.0.1") == table["10.0.0.0/8"] == table.covering("10.0.0.1")[0] == found
+    assert table.where(prefix_2="mine") == [found] and table.prefixes(prefix_2="other") == []
+    assert table.lookup("10.0.0.1", "prefix") == "10.0.0.0/8" and table.lookup("10.0.0.1", "prefix_2") == "mine"
+    many = table.lookup_many(["10.0.0.1"], add=["prefix", *table.columns])
+    assert many.to_pydict() == {name: [value] for name, value in found.items()}
+    assert table.lookup_many(["10.0.0.1"]).names == list(table.columns)
+
+
 IMPORTS = """
 import sys, threading
 import pyarrow
