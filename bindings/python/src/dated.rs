@@ -90,6 +90,7 @@ impl PyDatedTable {
     }
 
     /// Looks up the addresses of a column, each at the time in the other one.
+    #[allow(clippy::too_many_arguments, reason = "they are those of the method")]
     fn lookup_many(
         &self,
         py: Python<'_>,

@@ -380,10 +380,10 @@ pub fn may_travel(address: IpAddr) -> bool {
         }
         IpAddr::V6(v6) => {
             let octets = v6.octets();
-            let all_zero = octets[..15].iter().all(|byte| *byte == 0);
+            let is_own = octets[..15].iter().all(|byte| *byte == 0) && octets[15] < 2;
             let is_mapped =
                 octets[..10].iter().all(|byte| *byte == 0) && octets[10..12] == [0xff; 2];
-            !is_mapped && !(all_zero && octets[15] < 2) && octets[0] != 0xff && !is_link_local(v6)
+            !(is_mapped || is_own || octets[0] == 0xff || is_link_local(v6))
         }
     }
 }
