@@ -19,7 +19,7 @@ fn prefixes(columns: &[Vec<&str>]) -> Option<Vec<String>> {
     let mut decoder = TextDecoder::new(TextOptions::default(), Format::Csv);
     decoder.decode(text.as_bytes(), Tail::End, &mut sink).ok()?;
     let prefix = |line: String| line.split(' ').next().unwrap_or_default().to_owned();
-    (sink.noted.is_empty() && sink.damage.len() * 2 <= rows - 1)
+    (sink.noted.is_empty() && sink.damage.len() * 2 < rows)
         .then(|| sink.lines.into_iter().map(prefix).collect())
 }
 

@@ -66,7 +66,7 @@ fn mistakes_are_reported() {
         (&["--updates", "churn:1", "--speed", "0"], "real time"),
         (&["--updates", "churn:1", "--audit", "some"], "off, sampling or full"),
         (&["--table", "embedded", "--updates", "churn:1", "--engine", "no-such"], "no engine"),
-        (&["--updates", &binary], "name the format"),
+        (&["--updates", &binary], "this is no text: byte 0 is 0x00"),
         (&["--updates", &table], "this is a table (format text); updates are MRT"),
         (&["--updates", &named_as_snapshot], "this is a table (format text); updates are MRT"),
     ] {

@@ -356,13 +356,15 @@ fn what_is_wrong_with_flags_and_files_is_named() {
         assert!(result.err.contains(what), "{args:?}: {}", result.err);
     }
     let checked = done(&[&["route", "--check", "--kernel", "--http"][..], &memory].concat());
-    let expected = "kernel: the kernel's forwarding tables, into table kernel\nport 0: memory\nanswers on 127.0.0.1:8080\n";
+    let expected = "kernel: the kernel's forwarding tables, into table kernel\nport 0: memory, forwards by kernel\nanswers on 127.0.0.1:8080\n";
     assert_eq!(checked.out, expected);
     let args =
         ["route", "--check", "--kernel", "--port", "memory", "--port", "memory,vrf=kernel/100"];
     let checked = done(&args).out;
     assert!(
-        checked.ends_with("port 0: memory\nport 1: memory, forwards by kernel/100\n"),
+        checked.ends_with(
+            "port 0: memory, forwards by kernel\nport 1: memory, forwards by kernel/100\n"
+        ),
         "{checked}"
     );
 }

@@ -132,9 +132,16 @@ fn units_follow_from_the_size() {
     for number in [f64::NAN, f64::INFINITY, 1e19, -1e19] {
         assert_eq!(TimeFormat::Auto.fraction(number), None, "{number}");
     }
+    // The year 5138 as seconds is no time; one more is 1973 in milliseconds.
     let edge = 100_000_000_000;
-    assert_eq!(TimeFormat::Auto.number(edge - 1), Some(Moment::from_unix(edge - 1)));
+    assert_eq!(TimeFormat::Auto.number(edge - 1), None);
+    assert_eq!(TimeFormat::Seconds.number(edge - 1), Some(Moment::from_unix(edge - 1)));
     assert_eq!(TimeFormat::Auto.number(edge), Some(Moment::from_unix(edge / 1000)));
+    // The first second of 2200, and the last one before it.
+    let far = 7_258_118_400;
+    assert_eq!(TimeFormat::Auto.number(far - 1), Some(Moment::from_unix(far - 1)));
+    assert_eq!(TimeFormat::Auto.number(far), None);
+    assert_eq!(TimeFormat::Auto.number(20_240_501_123_000), Some(at("2024-05-01T12:30:00Z")));
     assert!("days".parse::<TimeFormat>().is_err());
 }
 
@@ -187,9 +194,12 @@ proptest! {
     #[test]
     fn nothing_panics(text in "[0-9TZ:+. \\-_]{0,30}", bytes in proptest::collection::vec(any::<u8>(), 0..30), name: String, number: i64) {
         let _ = (Moment::parse(text.as_bytes()), Moment::parse(&bytes), date_of_name(&text), date_of_name(&name));
-        for format in ["auto", "s", "ms", "us", "ns"] {
+        for format in ["s", "ms", "us", "ns"] {
             let format: TimeFormat = format.parse().unwrap();
             prop_assert!(format.number(number).is_some());
         }
+        // Only a time far ahead is none.
+        let found = TimeFormat::Auto.number(number);
+        prop_assert!(found.map_or(number > 0, |time| time < Moment::from_unix(7_258_118_400)));
     }
 }
