@@ -3,6 +3,7 @@
 mod around;
 mod between;
 mod find;
+mod layout;
 mod plain;
 mod shape;
 
@@ -11,11 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use std::net::IpAddr;
 
-use self::around::{end_within, opens_array};
 use self::between::Between;
 use self::find::{Found, MemberValue, Names, find};
+pub(super) use self::layout::begins_array;
+use self::layout::{Around, ObjectLayout};
 use self::shape::LineTemplate;
-use super::{Decode, LogDecoder, SAMPLE_BYTES, Style, last_line_end, line_end, set};
+use super::{Decode, LogDecoder, Style, last_line_end, set};
 use crate::added::{added_name, first_twice};
 use crate::block::{Block, Row, RowKind};
 use crate::fault::Fault;
@@ -52,26 +54,6 @@ pub(crate) struct JsonLines {
     /// Chooses the columns by the fields of flows, from the first object.
     flows: Option<FlowChoice>,
 }
-
-/// The object around an array of objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Around {
-    /// The input has none.
-    None,
-    /// The next object may be one.
-    Next,
-    /// The decoder is within one.
-    Within,
-}
-
-/// How objects follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ObjectLayout {
-    Lines,
-    /// Objects in arrays, or of several lines.
-    Values,
-}
-
 impl JsonLines {
     pub(crate) fn new(options: &AnnotateOptions, added: &[String]) -> Result<Self, AnnotateError> {
         let mut columns: Vec<String> = Vec::new();
@@ -152,46 +134,6 @@ impl JsonLines {
         Ok(())
     }
 
-    /// Detects the shape from the beginning of the input; `None` if more input is needed.
-    fn tell(&mut self, data: &[u8], end: bool) -> Option<ObjectLayout> {
-        let text = data.trim_ascii_start();
-        match text.first() {
-            Some(b'[') if begins_array(text) => return Some(ObjectLayout::Values),
-            Some(b'[') if text[1..].trim_ascii_start().is_empty() && !end => return None,
-            None if !end => return None,
-            Some(b'{') => {}
-            _ => return Some(ObjectLayout::Lines),
-        }
-        if let Some(array) = opens_array(text) {
-            let has_columns = |this: &mut Self, text: &[u8], len: usize| {
-                let before = &mut LineTemplate::default();
-                find(text, len, &this.names, &mut this.found, before).is_ok()
-                    && this.found.iter().any(Found::is_present)
-            };
-            let is_long = end || text.len() >= SAMPLE_BYTES;
-            let inside = text[array + 1..].trim_ascii_start();
-            match (object_end(text), object_end(inside)) {
-                (None, _) | (_, None) if !is_long => return None,
-                (Some(whole), _) if has_columns(self, text, whole) => {}
-                (_, Some(first)) if has_columns(self, inside, first) => {
-                    self.around = Around::Next;
-                    return Some(ObjectLayout::Values);
-                }
-                _ => {}
-            }
-        }
-        let (content, _) = line_end(text, end)?;
-        let before = &mut LineTemplate::default();
-        if find(text, content, &self.names, &mut self.found, before).is_ok() {
-            return Some(ObjectLayout::Lines);
-        }
-        match object_end(text) {
-            Some(len) if len > content && len <= SAMPLE_BYTES => Some(ObjectLayout::Values),
-            None if !end && text.len() < SAMPLE_BYTES => None,
-            _ => Some(ObjectLayout::Lines),
-        }
-    }
-
     /// Adds the object at `start..object_end`, whose row extends to `end`.
     fn object<K: KeySink>(
         &mut self,
@@ -267,110 +209,6 @@ impl JsonLines {
         }
         Ok(())
     }
-
-    fn lines<K: KeySink>(
-        &mut self,
-        data: &[u8],
-        end: bool,
-        block: &mut Block<K>,
-    ) -> Result<usize, Fault> {
-        let mut start = 0;
-        while !block.is_full() {
-            let Some((content, next)) = line_end(&data[start..], end) else { break };
-            let line = data[start..start + content].trim_ascii_end();
-            if line.is_empty() {
-                block.pass(start, start + next);
-            } else {
-                set(&self.any);
-                self.object(data, (start, start + line.len(), start + next), block)?;
-            }
-            start += next;
-        }
-        Ok(start)
-    }
-
-    fn values<K: KeySink>(
-        &mut self,
-        data: &[u8],
-        end: bool,
-        block: &mut Block<K>,
-    ) -> Result<usize, Fault> {
-        let mut start = 0;
-        while !block.is_full() && start < data.len() {
-            let rest = &data[start..];
-            let (passed, wrong) = self.between.pass(rest);
-            if passed > 0 {
-                block.pass(start, start + passed);
-                start += passed;
-                self.stray = false;
-            }
-            if let Some(what) = wrong {
-                set(&self.any);
-                self.stray = false;
-                self.stray(start, start + 1, || what.to_owned(), block)?;
-                start += 1;
-            }
-            if passed > 0 || wrong.is_some() {
-                continue;
-            }
-            set(&self.any);
-            if self.around == Around::Within && !self.between.is_open() {
-                // The other members of the object around the array.
-                match end_within(rest) {
-                    Some(len) => {
-                        block.pass(start, start + len);
-                        start += len;
-                    }
-                    None if end => return Err(Fault::OpenArray { at: start }),
-                    None => break,
-                }
-                (self.around, self.between) = (Around::Next, Between::default());
-                continue;
-            }
-            if self.around == Around::Next
-                && let Some(len) = opens_array(rest)
-            {
-                block.pass(start, start + len);
-                start += len;
-                self.around = Around::Within;
-                continue;
-            }
-            if rest[0] == b'{' {
-                self.stray = false;
-                match object_end(rest) {
-                    Some(len) if self.between.value() => {
-                        self.object(data, (start, start + len, start + len), block)?;
-                        start += len;
-                    }
-                    Some(len) => {
-                        let what = || "no comma before this object".to_owned();
-                        self.stray(start, start + len, what, block)?;
-                        start += len;
-                    }
-                    None if end => {
-                        let what = || "an object is open at the end of the input".to_owned();
-                        self.stray(start, data.len(), what, block)?;
-                        start = data.len();
-                    }
-                    None => break,
-                }
-                continue;
-            }
-            let len = rest.iter().position(|&b| ends_stray(b)).unwrap_or(rest.len());
-            if std::mem::replace(&mut self.stray, true) {
-                block.pass(start, start + len);
-            } else {
-                self.between.value();
-                self.stray(start, start + len, || "not a JSON object".to_owned(), block)?;
-            }
-            start += len;
-        }
-        let is_open = self.between.is_open() || self.around == Around::Within;
-        if end && start == data.len() && is_open {
-            return Err(Fault::OpenArray { at: start });
-        }
-        Ok(start)
-    }
 }
 
 impl<K: KeySink + 'static> Decode<K> for JsonLines {
@@ -414,22 +252,6 @@ impl LogDecoder for JsonLines {
     }
 }
 
-/// Whether the text begins like an array of objects, or like an empty array.
-pub(super) fn begins_array(text: &[u8]) -> bool {
-    let Some(inside) = text.trim_ascii_start().strip_prefix(b"[") else { return false };
-    matches!(inside.trim_ascii_start().first(), Some(b'{' | b']'))
-}
-
-/// Whether the byte ends text that is not an object.
-fn ends_stray(byte: u8) -> bool {
-    byte.is_ascii_whitespace() || b",[]{".contains(&byte)
-}
-
-/// The end of the object that begins at the first byte; `None` if it is not complete.
-fn object_end(data: &[u8]) -> Option<usize> {
-    data.strip_prefix(b"{").and_then(end_within).map(|len| len + 1)
-}
-
 /// The error without its line number, which counts from this line.
 fn describe(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -458,95 +280,4 @@ pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pipeline::answers::Without;
-    use proptest::prelude::*;
-
-    fn decode(columns: &[&str], strict: bool, text: &str) -> Result<Block, Fault> {
-        let mut block = Block::default();
-        let used = decode_into(&mut block, columns, strict, text)?;
-        assert_eq!(used, text.len());
-        Ok(block)
-    }
-
-    fn decode_into(
-        block: &mut Block,
-        columns: &[&str],
-        strict: bool,
-        text: &str,
-    ) -> Result<usize, Fault> {
-        let columns = columns.iter().map(|&c| Column::Name(c.into())).collect();
-        let options = AnnotateOptions { columns, strict, ..AnnotateOptions::default() };
-        JsonLines::new(&options, &[]).unwrap().decode(text.as_bytes(), true, block)
-    }
-
-    #[test]
-    fn members_are_found_and_others_counted() {
-        let text = "{\"ip\":\"10.0.0.1\"}\r\n[1]\n\n{\"ip\":null}\n{ } \n{\"ip\":7}\n{\"ip\":\"x\"";
-        let block = decode(&["ip"], false, text).unwrap();
-        assert_eq!(
-            (&block.keys.v4.addrs[..], &block.keys.v4.cells[..]),
-            (&[0x0a00_0001][..], &[0][..])
-        );
-        let kinds: Vec<_> = block.rows.iter().map(|row| row.kind).collect();
-        let (a, p) = (RowKind::Annotate, RowKind::Pass);
-        assert_eq!(kinds, [a, p, p, a, RowKind::AnnotateEmpty, a, p]);
-        let t = block.tally;
-        let (empty, unparsable) = (block.count(Without::Empty), block.count(Without::Unparsable));
-        assert_eq!((t.rows, empty, unparsable, t.damaged), (6, 2, 1, 2));
-        let first = block.rows[0];
-        assert_eq!(&text[first.insert..first.end], "}\r\n");
-    }
-
-    #[test]
-    fn strict_says_where() {
-        let fault = decode(&["ip"], true, "{\"ip\":\"10.0.0.1\"}\n{\"ip\":7}\n").unwrap_err();
-        assert!(matches!(fault, Fault::Unparsable { at: 18, slot: 0, .. }), "{fault:?}");
-        let fault = decode(&["ip"], true, "\n{\"ip\":}\n").unwrap_err();
-        assert!(matches!(fault, Fault::Record { at: 1, .. }), "{fault:?}");
-    }
-
-    #[test]
-    fn records_within_an_object() {
-        let records = "[{\"ip\":\"10.0.0.1\"},\n{\"ip\":\"10.0.0.2\",\"n\":NaN}]";
-        let one = format!("{{\"v\":1,\"Records\":{records},\"next\":{{\"a\":1}}}}\n");
-        for text in [one.clone(), format!("{one}{one}"), one.replace('\n', "")] {
-            let block = decode(&["ip"], true, &text).unwrap();
-            assert_eq!(block.keys.v4.addrs[..2], [0x0a00_0001, 0x0a00_0002]);
-            assert_eq!(block.tally.rows as usize, text.matches("\"ip\"").count());
-        }
-        // The column is one of the object itself, or of neither.
-        let text = "{\"tags\":[{\"ip\":\"10.0.0.9\"}],\"ip\":\"10.0.0.1\"}\n";
-        assert_eq!(decode(&["ip"], true, text).unwrap().keys.v4.addrs, [0x0a00_0001]);
-        assert_eq!(decode(&["x"], true, text).unwrap().tally.rows, 1);
-        let cut = &one[..one.len() - 3];
-        assert!(matches!(decode(&["ip"], false, cut), Err(Fault::OpenArray { .. })));
-    }
-
-    proptest! {
-        #[test]
-        fn strings_read_back(text: String) {
-            let mut out = Vec::new();
-            write_string(&text, &mut out);
-            let back: String = serde_json::from_slice(&out).unwrap();
-            prop_assert_eq!(back, text);
-        }
-
-        #[test]
-        fn rows_tile_any_input(text in "([{}\\[\\]\":,a.\\\\ \r]|\n|\"a\":|\"10.0.0.1\"|\\{\"a\":\\{\"b\":){0,40}") {
-            let mut block = Block::default();
-            // The rows before the end of an array that is cut off are there, too.
-            match decode_into(&mut block, &["a", "a.b"], false, &text) {
-                Ok(used) | Err(Fault::OpenArray { at: used }) => prop_assert_eq!(used, text.len()),
-                Err(fault) => prop_assert!(false, "{:?}", fault),
-            }
-            let mut at = 0;
-            for row in &block.rows {
-                prop_assert!(row.start == at && row.start <= row.insert && row.insert <= row.end);
-                at = row.end;
-            }
-            prop_assert_eq!(at, text.len());
-        }
-    }
-}
+mod tests;
