@@ -4,6 +4,7 @@ import signal
 import time
 
 import lab
+import linux
 import town
 import wire
 from lab import Failed, run
@@ -27,11 +28,11 @@ class Here:
         self.fibula = fibula
         self.packets = packets
         self.frr = frr  # None: the kernel's routes are those of `town`
+        self.notes = []
 
     @property
     def is_kernel(self):
         return self.frr is None
-        self.notes = []
 
 
 def check(what, found, expected):
@@ -182,6 +183,15 @@ def restore(here):
         shared = next(prefix for _, prefix, ways in town.routes() if len(ways) > 1)
         lab.wait("the kernel has both links", lambda: lab.run("ip", "route", "show", shared).count("nexthop") == 2, 20)
     here.fibula.until_forwards()
+
+
+@step
+def as_linux(here):
+    """frames that need more than to be sent on, once through Linux's forwarding and once through the router"""
+    if not here.is_kernel or here.fibula.is_other:
+        here.notes.append("with the kernel's routes alone")
+        return
+    linux.compare(here)
 
 
 @step
