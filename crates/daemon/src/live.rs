@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use fibula_feeds::Positions;
+use fibula_feeds::{LogLimit, Positions};
 use fibula_fib::FibOptions;
 use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{Event, Limits, Live, LiveOptions, Pacing, Preference, Rib};
@@ -27,13 +27,22 @@ pub fn start(config: &ServeConfig, fib: &FibOptions) -> Result<(Live, Positions)
         vrfs.insert(0, 0);
     }
     vrfs.truncate(config.limits.tables);
-    Ok((Live::start(rib, &vrfs, engines, options, log)?, positions))
+    Ok((Live::start(rib, &vrfs, engines, options, log())?, positions))
 }
 
-fn log(event: Event) {
-    match event {
+/// One line an event; sources can cause any number of tables without engines.
+fn log() -> impl Fn(Event) + Send + Sync + 'static {
+    let (without, begin) = (LogLimit::new(5), Instant::now());
+    move |event| match event {
         Event::Engine { .. } => debug!("{event}"),
         Event::Difference { .. } | Event::Failed { .. } => error!("{event}"),
+        Event::NotFollowed { .. } => {
+            let Some(more) = without.admit(begin.elapsed()) else { return };
+            if more > 0 {
+                warn!("tables without engines: and {more} more");
+            }
+            warn!("{event}");
+        }
         _ => warn!("{event}"),
     }
 }

@@ -8,6 +8,9 @@ use fibula_rib::{
 use crate::pace::{Clock, Pacer, Speed, SystemClock};
 use crate::{Checkpoints, FeedError, Positions};
 
+/// The interval of looks for tables that need no engines any more. They end after two looks.
+const TIDY: Duration = Duration::from_secs(5);
+
 /// Feeds a live table at a given speed, skips the events that a checkpoint already has, and writes checkpoints.
 pub struct LiveFeed<'a, C: Clock = SystemClock> {
     live: &'a Live,
@@ -23,6 +26,9 @@ pub struct LiveFeed<'a, C: Clock = SystemClock> {
     checkpoints: Option<Checkpoints>,
     /// Whether events arrived after the last checkpoint.
     is_ahead: bool,
+    /// Whether no table without routes has engines, and when this is looked at if it is not known.
+    is_tidy: bool,
+    tidies_at: Option<Duration>,
     positions: Positions,
 }
 
@@ -46,6 +52,8 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
             applied: 0,
             checkpoints: None,
             is_ahead: false,
+            is_tidy: true,
+            tidies_at: None,
             positions: Positions::default(),
         }
     }
@@ -135,6 +143,21 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
         Ok(true)
     }
 
+    /// Ends the engines of tables without routes. Returns the time until the next look, if there is something to see.
+    fn tidy(&mut self) -> Option<Duration> {
+        if self.is_tidy {
+            return None;
+        }
+        let now = self.clock.now();
+        let mut at = *self.tidies_at.get_or_insert(now + TIDY);
+        if at <= now {
+            self.is_tidy = !self.live.tidy();
+            at = now + TIDY;
+            self.tidies_at = (!self.is_tidy).then_some(at);
+        }
+        self.tidies_at.map(|_| at - now)
+    }
+
     /// Begins a checkpoint if one is due.
     fn checkpoint(&mut self) {
         let Some(checkpoints) = &mut self.checkpoints else { return };
@@ -164,7 +187,7 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
     }
 
     fn vrf(&mut self, name: &str) -> Vrf {
-        self.live.vrf(name)
+        self.live.name_vrf(name)
     }
 
     fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
@@ -177,6 +200,7 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
         self.live.event(event)?;
         self.applied += u64::from(matches!(event, FeedEvent::Update(_)));
         self.is_ahead = true;
+        self.is_tidy = false;
         self.checkpoint();
         Ok(())
     }
@@ -189,12 +213,15 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
         }
     }
 
-    /// A checkpoint is written when it is due, if anything has changed since the last one.
+    /// A checkpoint is written when it is due, if anything has changed since the last one; and engines end that no
+    /// table needs any more.
     fn idle(&mut self) -> Option<Duration> {
+        let tidy = self.tidy();
         if self.is_ahead {
             self.checkpoint();
         }
-        let checkpoints = self.checkpoints.as_ref().filter(|_| self.is_ahead)?;
-        Some(checkpoints.due().saturating_sub(self.clock.now()))
+        let checkpoints = self.checkpoints.as_ref().filter(|_| self.is_ahead);
+        let due = checkpoints.map(|of| of.due().saturating_sub(self.clock.now()));
+        tidy.into_iter().chain(due).min()
     }
 }

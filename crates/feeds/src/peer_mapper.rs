@@ -32,7 +32,7 @@ pub(crate) struct Peers {
     pub(crate) open: BTreeMap<u32, bool>,
 }
 
-/// A routing instance of the source. The table learns of it with its first route, since every table has engines.
+/// A routing instance of the source. The table learns of it with its first route: sources name many without any.
 enum Instance {
     Named(String),
     Numbered(Vrf),

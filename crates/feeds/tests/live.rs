@@ -292,6 +292,34 @@ fn the_engine_follows_the_shape_of_the_table() {
     assert_eq!(engine(), "wideleaf");
 }
 
+/// A table that lost its last route has engines for a while, and gets some again with its next route. Nothing wakes
+/// the loop otherwise.
+#[test]
+fn engines_of_empty_tables_end_after_a_while() {
+    let live = live(Rib::default());
+    let clock = Fake::default();
+    let mut feed = LiveFeed::with_clock(&live, clock.clone());
+    let peer = feed.peer(&Peer::new(None, 1));
+    let vrf = feed.vrf("bmp/65000:1");
+    assert_eq!((live.followed(), feed.idle()), (vec![0], None));
+    let announce = Change::Announce(Attributes::Values(&[Value::Int(1)]));
+    for _ in 0..2 {
+        for change in [announce, Change::Withdraw] {
+            let update = Update::new("10.0.0.0/8".parse().unwrap(), change);
+            feed.update(&Update { peer, vrf, ..update }).unwrap();
+            assert_eq!(live.followed(), [0, vrf]);
+        }
+        live.flush().unwrap();
+        let mut looks = 0;
+        while let Some(wait) = feed.idle() {
+            assert_eq!(wait, ms(5000));
+            clock.sleep(wait);
+            looks += 1;
+        }
+        assert_eq!((looks, live.followed()), (2, vec![0]));
+    }
+}
+
 #[test]
 fn churn_depends_on_the_table_and_the_seed_alone() {
     let mut tables = [(); 3].map(|()| Rib::default());

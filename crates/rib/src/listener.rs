@@ -195,7 +195,7 @@ impl Listener for &Live {
         Live::value_places(self, columns)
     }
     fn vrf(&mut self, name: &str) -> Vrf {
-        Live::vrf(self, name)
+        Live::name_vrf(self, name)
     }
     fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
         Live::event(self, event)

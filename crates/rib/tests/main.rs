@@ -6,6 +6,7 @@ mod builder;
 mod checkpoint;
 mod copies;
 mod engines;
+mod given_up;
 mod live;
 mod peers;
 mod refused;

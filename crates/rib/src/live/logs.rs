@@ -20,6 +20,8 @@ pub(super) struct ToLogs<'a> {
     open: PerFamily<Open<'a>>,
     /// The position of the changes in the feed.
     pub(super) sequence: u64,
+    /// The tables without engines that got a route.
+    without: Vec<Vrf>,
 }
 
 /// The log that is locked, and its table.
@@ -31,7 +33,18 @@ impl<'a> FamilyType for Open<'a> {
 
 impl<'a> ToLogs<'a> {
     pub(super) fn new(tables: &'a Followed<'_>, history: &'a History, sequence: u64) -> Self {
-        Self { tables, history, open: PerFamily { v4: None, v6: None }, sequence }
+        Self {
+            tables,
+            history,
+            open: PerFamily { v4: None, v6: None },
+            sequence,
+            without: Vec::new(),
+        }
+    }
+
+    /// Unlocks the logs. The tables without engines that got a route.
+    pub(super) fn into_without(self) -> Vec<Vrf> {
+        self.without
     }
 
     fn table<A: Addr>(&self, vrf: Vrf) -> Option<&'a Pipeline<A>> {
@@ -68,6 +81,8 @@ impl Changes for ToLogs<'_> {
         if let Some((table, log)) = self.writer::<A>(vrf) {
             table.counters.changes.add(1);
             log.push(change, sequence);
+        } else if change.best.is_some() && self.without.last() != Some(&vrf) {
+            self.without.push(vrf);
         }
     }
 }

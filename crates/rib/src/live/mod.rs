@@ -1,11 +1,13 @@
 //! A table that changes while it is read: a RIB, a log, a compiler and readers.
 
+mod engines;
 mod logs;
 mod pipeline;
 mod shared;
 
 use std::slice;
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use fibula_core::{Addr, AnyPrefix, FamilyType, PerFamily, Update, Vrf};
@@ -15,8 +17,9 @@ use crate::publisher::Generation;
 use crate::status::{Counters, Event, Events, LiveError};
 use crate::sync::Arc;
 use crate::{Audit, Checkpoint, FeedEvent, History, Pacing, Peer, Reader, Rib, TableError};
+use engines::Shares;
 use logs::{Followed, ToLogs};
-use pipeline::{Pipeline, With};
+use pipeline::Pipeline;
 pub(crate) use shared::SharedRib;
 
 /// Options of a [`Live`] table.
@@ -28,7 +31,8 @@ pub struct LiveOptions {
     pub audit: Audit,
     /// Number of changes of best routes that [`Live::history`] keeps.
     pub history: usize,
-    /// Maximum number of VRFs that [`Live::vrf`] follows. Each needs two threads, which sleep while nothing changes.
+    /// Maximum number of VRFs with engines. Each needs two threads, which sleep while nothing changes. Further VRFs are
+    /// only in the RIB; sessions share the number ([`Live::name_vrf`]).
     pub tables: usize,
 }
 
@@ -76,6 +80,7 @@ impl Default for LiveOptions {
 pub struct Live {
     rib: Arc<SharedRib>,
     tables: RwLock<PerFamily<Pipelines>>,
+    shares: Mutex<Shares>,
     history: History,
     engines: PerFamily<Engines>,
     options: LiveOptions,
@@ -116,6 +121,7 @@ impl Live {
         let live = Self {
             rib: Arc::new(SharedRib::new(rib)),
             tables: RwLock::default(),
+            shares: Mutex::default(),
             history: History::new(options.history),
             engines: PerFamily { v4: Arc::<_>::clone(&engines) as _, v6: engines as _ },
             options,
@@ -125,44 +131,28 @@ impl Live {
         Ok(live)
     }
 
-    /// Compiles the VRF's tables from the locked RIB, and follows them from then on.
-    fn follow(&self, vrf: Vrf, rib: &Rib) -> Result<(), LiveError> {
-        let with = With { rib: &self.rib, vrf, options: &self.options, events: &self.events };
-        let v4 = Pipeline::<u32>::start(rib, Arc::clone(&self.engines.v4), &with)?;
-        let v6 = Pipeline::<u128>::start(rib, Arc::clone(&self.engines.v6), &with)?;
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        tables.v4.push(Arc::new(v4));
-        tables.v6.push(Arc::new(v6));
-        Ok(())
-    }
-
     fn tables(&self) -> Followed<'_> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the VRF with this name, see [`Rib::vrf`]. If the VRF is not followed yet, this starts it. If
-    /// starting fails, or [`LiveOptions::tables`] VRFs are followed already, the VRF is only in the RIB, and an
-    /// [`Event::NotFollowed`] reports it.
+    /// The number of the VRF with this name, see [`Rib::vrf`]. It gets engines with its first route. If
+    /// [`LiveOptions::tables`] VRFs have some already, it gets those of another one if the session with the most VRFs
+    /// has at least two more than the session of that route; else an [`Event::NotFollowed`] reports that it is only in
+    /// the RIB.
+    pub fn name_vrf(&self, name: &str) -> Vrf {
+        self.rib.lock().vrf(name)
+    }
+
+    /// Like [`Live::name_vrf`], but the VRF gets engines now and keeps them: for readers that come before its routes.
     pub fn vrf(&self, name: &str) -> Vrf {
         let mut rib = self.rib.lock();
-        let is_known =
-            rib.find_vrf(name).is_some_and(|vrf| rib.vrf_name(vrf).is_some() || vrf == 0);
         let vrf = rib.vrf(name);
-        let (is_followed, count) = {
-            let tables = self.tables();
-            (tables.v4.iter().any(|table| table.vrf == vrf), tables.v4.len())
-        };
-        if is_followed || (is_known && count >= self.options.tables) {
-            return vrf;
+        let ended = self.start_table(&rib, vrf);
+        if let Some(table) = self.tables().v4.iter().find(|table| table.vrf == vrf) {
+            table.is_kept.store(true, Ordering::Relaxed);
         }
-        let reason = match count < self.options.tables {
-            true => self.follow(vrf, &rib).err().map(|error| error.to_string()),
-            false => Some(format!("{count} tables are followed, and no more may be")),
-        };
         drop(rib);
-        if let Some(reason) = reason {
-            (self.events)(Event::NotFollowed { name: name.to_owned(), reason });
-        }
+        drop(ended);
         vrf
     }
 
@@ -210,17 +200,36 @@ impl Live {
 
     /// Applies updates until the log of one has no room; returns how many were applied.
     fn apply_chunk(&self, updates: &[Update<'_>], is_first: bool) -> Result<usize, TableError> {
-        let mut rib = if is_first { self.rib.lock_now() } else { self.rib.lock() };
+        let rib = if is_first { self.rib.lock_now() } else { self.rib.lock() };
+        self.change(rib, |rib, logs| {
+            for (at, update) in updates.iter().enumerate() {
+                if logs.is_full(update) {
+                    return Ok(at);
+                }
+                logs.sequence = rib.sequence() + 1;
+                rib.apply(update, logs)?;
+            }
+            Ok(updates.len())
+        })
+    }
+
+    /// Changes the locked RIB and the logs. Tables that get routes and have no engines get some.
+    fn change<T>(
+        &self,
+        mut rib: MutexGuard<'_, Rib>,
+        change: impl FnOnce(&mut Rib, &mut ToLogs<'_>) -> Result<T, TableError>,
+    ) -> Result<T, TableError> {
         let tables = self.tables();
         let mut logs = ToLogs::new(&tables, &self.history, 0);
-        for (at, update) in updates.iter().enumerate() {
-            if logs.is_full(update) {
-                return Ok(at);
-            }
-            logs.sequence = rib.sequence() + 1;
-            rib.apply(update, &mut logs)?;
+        let changed = change(&mut rib, &mut logs);
+        let without = logs.into_without();
+        drop(tables);
+        if !without.is_empty() {
+            let ended = self.start_engines(&rib, &without);
+            drop(rib);
+            drop(ended); // waits for their compilers, which may wait for the RIB
         }
-        Ok(updates.len())
+        changed
     }
 
     /// Applies the next event of the feed. Updates wait while the compilers are behind, as [`Live::apply`] does.
@@ -231,10 +240,10 @@ impl Live {
         if let FeedEvent::Update(update) = event {
             return self.apply(update);
         }
-        let mut rib = self.rib.lock_now();
-        let tables = self.tables();
-        let sequence = rib.sequence() + 1;
-        rib.apply_event(event, &mut ToLogs::new(&tables, &self.history, sequence))
+        self.change(self.rib.lock_now(), |rib, logs| {
+            logs.sequence = rib.sequence() + 1;
+            rib.apply_event(event, logs)
+        })
     }
 
     fn pipeline<A: Addr>(&self, vrf: Vrf) -> Option<Arc<Pipeline<A>>> {

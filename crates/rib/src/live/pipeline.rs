@@ -1,6 +1,7 @@
 //! The log, the compiler and the publisher of one table.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ use crate::{Rib, TableError};
 pub(super) struct With<'a> {
     pub(super) rib: &'a Arc<SharedRib>,
     pub(super) vrf: Vrf,
+    pub(super) owner: &'a str,
     pub(super) options: &'a LiveOptions,
     pub(super) events: &'a Events,
 }
@@ -28,6 +30,10 @@ pub(super) struct With<'a> {
 /// Log, compiler and publisher of one family of a VRF.
 pub(super) struct Pipeline<A: Addr> {
     pub(super) vrf: Vrf,
+    /// The session from which its first route is.
+    pub(super) owner: String,
+    /// Whether the program asked for its engines.
+    pub(super) is_kept: AtomicBool,
     pub(super) log: Arc<Log<A>>,
     pub(super) publisher: Arc<Publisher<A>>,
     pub(super) counters: Arc<Counters>,
@@ -41,7 +47,7 @@ impl<A: Addr> Pipeline<A> {
         engines: Arc<dyn EngineSource<A>>,
         with: &With<'_>,
     ) -> Result<Self, LiveError> {
-        let &With { vrf, options, events, .. } = with;
+        let &With { vrf, owner, options, events, .. } = with;
         let (mut tables, sequence) = (Tables::of_rib(engines, rib, vrf), rib.sequence());
         let (generation, refused) = first(&mut tables, sequence)
             .map_err(|refused| LiveError::NoEngine { vrf, family: A::FAMILY, refused })?;
@@ -71,7 +77,15 @@ impl<A: Addr> Pipeline<A> {
             .name(format!("fibula-{}-{vrf}", A::FAMILY))
             .spawn(run)
             .map_err(LiveError::Thread)?;
-        Ok(Self { vrf, log, publisher, counters, compiler: Some(compiler) })
+        Ok(Self {
+            vrf,
+            owner: owner.to_owned(),
+            is_kept: AtomicBool::new(false),
+            log,
+            publisher,
+            counters,
+            compiler: Some(compiler),
+        })
     }
 }
 
