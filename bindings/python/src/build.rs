@@ -12,7 +12,7 @@ use fibula_rpki::Vrps;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::error::{self, ColumnError, SourceError};
+use crate::error::{self, ColumnError};
 use crate::opened::Opened;
 use crate::rows::Rows;
 
@@ -70,12 +70,11 @@ pub fn build(
             named => {
                 let named: Vec<_> =
                     named.iter().map(|(name, table)| (name.unwrap_or_default(), table)).collect();
-                fibula_rib::layers(&named)
-                    .map_err(|error| SourceError::new_err(error.to_string()))?
+                fibula_rib::layers(&named).map_err(error::source)?
             }
         };
         if table.v4.is_empty() && table.v6.is_empty() && !building.allow_empty {
-            return Err(SourceError::new_err(match report.damage.first() {
+            return Err(error::source(match report.damage.first() {
                 Some(first) => format!(
                     "no routes at all: {} of {} records are damaged, the first: {first}",
                     report.damaged,
@@ -219,6 +218,6 @@ pub fn failed(error: &Failed) -> PyErr {
             error::io_error(&PathBuf::from(file), error)
         }
         Failed::Snapshot(error) => error::snapshot(error),
-        error => SourceError::new_err(error.to_string()),
+        error => error::source(error),
     }
 }

@@ -11,6 +11,8 @@ use fibula_rpki::RpkiError;
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::{PyErr, create_exception};
 
+use crate::wording::in_python;
+
 create_exception!(
     fibula,
     FibulaError,
@@ -65,6 +67,11 @@ pub fn io_error(path: &Path, error: &io::Error) -> PyErr {
     }
 }
 
+/// A source that cannot be read, or does not make a table.
+pub fn source(error: impl ToString) -> PyErr {
+    SourceError::new_err(in_python(&error.to_string()))
+}
+
 /// A snapshot that could not be opened or written.
 pub fn snapshot(error: &RibError) -> PyErr {
     let io = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
@@ -82,7 +89,7 @@ pub fn fib(error: &FibError) -> PyErr {
         FibError::Unknown { .. } | FibError::NoColumn { .. } | FibError::NoNumber { .. } => {
             ColumnError::new_err(error.to_string())
         }
-        FibError::Refused { .. } | FibError::Table(_) => SourceError::new_err(error.to_string()),
+        FibError::Refused { .. } | FibError::Table(_) => source(error),
         _ => FibulaError::new_err(error.to_string()),
     }
 }
@@ -94,7 +101,7 @@ pub fn rpki(error: &RpkiError) -> PyErr {
         RpkiError::NoColumn { .. } | RpkiError::NoOrigin { .. } => {
             ColumnError::new_err(error.to_string())
         }
-        error => SourceError::new_err(error.to_string()),
+        error => source(error),
     }
 }
 

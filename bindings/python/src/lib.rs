@@ -21,6 +21,7 @@ mod rows;
 mod rules;
 mod table;
 mod values;
+mod wording;
 
 use pyo3::prelude::*;
 

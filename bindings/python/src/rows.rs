@@ -13,7 +13,7 @@ use pyo3::types::PyList;
 use crate::address;
 use crate::build::{BuildReport, failed};
 use crate::cells::{Cell, ColumnType, cell, key_text};
-use crate::error::SourceError;
+use crate::error;
 
 /// Rows by which the columns with the addresses are found.
 const SAMPLE: usize = 100;
@@ -86,7 +86,7 @@ impl<'py> Rows<'py> {
             let Err(what) = added else { continue };
             let what = format!("{}, row {row}: {what}", self.name);
             if settings.strict {
-                return Err(SourceError::new_err(what));
+                return Err(error::source(what));
             }
             if damaged < SHOWN as u64 {
                 report.damage.push(what);
@@ -132,7 +132,7 @@ impl<'py> Rows<'py> {
             [first, last, ..] => KeyColumns::Range(first.clone(), last.clone()),
         };
         let found = roles(Sample { rows: &rows, names: &names, delimited: true }, &wanted);
-        found.map_err(|what| SourceError::new_err(format!("{}: {what}", self.name)))
+        found.map_err(|what| error::source(format!("{}: {what}", self.name)))
     }
 
     /// The cells of a row that hold the addresses, with the numbers of their columns.

@@ -16,6 +16,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::build::{self, Building, Layer};
 use crate::opened::Opened;
 use crate::result::PyColumns;
+use crate::wording::in_python;
 use crate::{address, bulk, column, error, export, records};
 
 /// An open table.
@@ -101,7 +102,7 @@ impl PyTable {
         let (opened, report) = build::build(py, &layers, &building, output.as_deref())?;
         let dict = PyDict::new(py);
         dict.set_item("damaged", report.damaged)?;
-        dict.set_item("damage", report.damage)?;
+        dict.set_item("damage", all_in_python(&report.damage))?;
         let sources = PyList::empty(py);
         for SourceSummary { name, format, records, routes, damaged } in report.files {
             let source = PyDict::new(py);
@@ -121,7 +122,7 @@ impl PyTable {
         dict.set_item("replaced", sum(|source| source.replaced))?;
         let named: Vec<_> = provenance.replaced.iter().map(ToString::to_string).collect();
         dict.set_item("replacements", named)?;
-        dict.set_item("notes", report.notes)?;
+        dict.set_item("notes", all_in_python(&report.notes))?;
         Ok((Self { opened }, dict))
     }
 
@@ -313,4 +314,8 @@ fn family<'py, A: Addr + Pod>(
     dict.set_item("engine", family.engine_name())?;
     dict.set_item("engine_bytes", family.engine().memory().total())?;
     Ok(dict)
+}
+
+fn all_in_python(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| in_python(text)).collect()
 }

@@ -323,7 +323,7 @@ impl fmt::Display for AnnotateError {
                 write!(
                     f,
                     "{format} has no column of times: convert it to csv, tsv, jsonl, parquet or arrow, or read its \
-                     words as fields (--delimiter ' ')"
+                     words as fields, with a blank as delimiter"
                 )
             }
             Self::Columnar { format } => {

@@ -2,4 +2,5 @@
 
 mod build;
 mod house_rules;
+mod option_names;
 mod words;

@@ -85,6 +85,9 @@ pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
         AnnotateError::NameTaken { .. } => {
             failure.hint("was it annotated before? --add chooses other columns")
         }
+        AnnotateError::NoTimes { .. } => {
+            failure.hint("--delimiter ' ' reads the words of lines as fields")
+        }
         AnnotateError::NotACapture => failure.hint("--format names the format"),
         _ => failure,
     }

@@ -199,8 +199,8 @@ pub fn nested_tags(table: &Table) -> Option<String> {
     let nested = inside(&table.v4) + inside(&table.v6);
     (nested > 0).then(|| {
         format!(
-            "{} prefixes lie inside of others: a lookup has the {column} of the longest one alone; lookup --all, annotate \
-             --covering and Table.covering show all",
+            "{} prefixes lie inside of others: a lookup has the {column} of the longest one alone; `fibula lookup --all`, \
+             `fibula annotate --covering` and Table.covering in Python show all",
             grouped(nested as u64)
         )
     })

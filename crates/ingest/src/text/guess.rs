@@ -2,6 +2,7 @@
 
 use super::cells::{block, cross, is_block, is_ip, is_key, is_spelled, is_wide, range_of, spelled};
 use super::key::{Key, KeyError, mask_length, parse_counted, parse_ip, parse_network, parse_range};
+use super::layout::shell_word;
 use super::names::{LENGTH_NAMES, PREFIX_NAMES, Pair, SURE_LENGTH_NAMES, pairs, rank};
 use super::options::KeyColumns;
 use super::roles::{AddressColumns, Roles, SampleRow};
@@ -337,7 +338,8 @@ impl Guess<'_> {
             }
             [start, end, ..] if self.named => Err(format!(
                 "columns {start} and {end} have integers in order, which could be ranges, but no such names; \
-                 --key {start},{end} takes them as ranges, --key COLUMN gives the column of the addresses"
+                 --key {} takes them as ranges, --key COLUMN gives the column of the addresses",
+                shell_word(&format!("{start},{end}"))
             )),
             _ if !self.are_likely_ranges(0, 1, true) => Err(self.unlikely(0, 1)),
             _ => Ok((decimal, None)),
@@ -408,7 +410,9 @@ impl Guess<'_> {
         let (start, end) = (shown(start), shown(end));
         format!(
             "columns {start} and {end} could be ranges, but these are very wide or cross each other: \
-             --key {start},{end} takes them as ranges, --key {start} takes the addresses of one column"
+             --key {} takes them as ranges, --key {} takes the addresses of one column",
+            shell_word(&format!("{start},{end}")),
+            shell_word(&start)
         )
     }
 

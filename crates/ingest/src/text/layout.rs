@@ -229,8 +229,9 @@ impl Column {
             }
             ColumnKind::Str => format!("column {name} is not UTF-8: {}", excerpt(text)),
             ColumnKind::Int => format!(
-                "column {name} has integers, and this is not one: {}; --kind {name}=str makes the column text",
-                excerpt(text)
+                "column {name} has integers, and this is not one: {}; --kind {} makes the column text",
+                excerpt(text),
+                shell_word(&format!("{name}=str"))
             ),
         }
         .into()
@@ -244,4 +245,13 @@ pub(crate) fn excerpt(text: &[u8]) -> String {
     let shown = String::from_utf8_lossy(&text[..text.len().min(MAX)]).into_owned();
     let dots = if text.len() > MAX { "..." } else { "" };
     format!("{shown:?}{dots}")
+}
+
+/// A value of an option as a shell takes it. Texts name options as the command has them.
+pub(super) fn shell_word(value: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-.,=/:@%+".contains(c);
+    match value.chars().all(is_plain) {
+        true => value.to_owned(),
+        false => format!("'{}'", value.replace('\'', r"'\''")),
+    }
 }
