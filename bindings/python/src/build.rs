@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 pub use fibula::sources::BuildReport;
-use fibula::sources::{Merge, Settings, Source, SourceError as Failed};
+use fibula::sources::{Merge, Settings, Source, SourceError as Failed, Watch as _};
 use fibula_fib::{EngineChoice, Fib, FibError, FibOptions};
 use fibula_ingest::text::{HeaderLine, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, HostBits};
@@ -107,7 +107,9 @@ fn merged(
             Given::Rows(rows) => rows.add(&mut merge, settings, report)?,
         }
     }
-    py.detach(|| merge.finish()).map_err(|error| failed(&error))
+    let table = py.detach(|| merge.finish()).map_err(|error| failed(&error))?;
+    report.merged(&table);
+    Ok(table)
 }
 
 /// The table with the validity of its routes by the VRPs in these files, if there are any.

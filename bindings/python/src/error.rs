@@ -77,6 +77,9 @@ pub fn snapshot(error: &RibError) -> PyErr {
     let io = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     match (error.kind(), io, error.path()) {
         (SnapshotErrorKind::Io, Some(io), Some(path)) => io_error(path, io),
+        (SnapshotErrorKind::NotSnapshot, ..) => {
+            SnapshotError::new_err(format!("{error}; Table.build reads other files"))
+        }
         _ => SnapshotError::new_err(error.to_string()),
     }
 }

@@ -432,7 +432,7 @@ def test_tags_list_the_values_of_all_sources(tmp_path: Path) -> None:
     assert table.report["notes"] == [f"{drop}: no column list, its values are the file's name: drop"]
     # Rows that repeat a prefix are what tags are for.
     assert len(fibula.Table.build(rows, tags="list", strict=True)) == 1
-    with pytest.raises(fibula.SourceError, match="--tags origin_as"):
+    with pytest.raises(fibula.SourceError, match='tags="origin_as"'):
         fibula.Table.build(drop, peer="all")
 
 

@@ -88,6 +88,38 @@ def test_threads_share_a_table(table: fibula.Table, addresses: list[str], answer
         list(pool.map(one, range(64)))
 
 
+IMPORTING = """if True:
+    import sys, threading
+    import fibula
+    table = fibula.Table.build([("10.0.0.0/8", {"v": 1})])
+    done, failed = threading.Event(), []
+
+    def ask():
+        while not done.is_set():
+            try:
+                assert table.lookup_many(["10.0.0.1", None], add="v").to_pylist() == [1, None]
+            except BaseException as error:
+                failed.append(error)
+                return
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for name in sys.argv[1:]:
+        __import__(name)
+    done.set()
+    for thread in threads:
+        thread.join()
+    sys.exit(repr(failed[0]) if failed else 0)
+    """
+
+
+@pytest.mark.parametrize("names", ["pandas", "polars duckdb", "pyarrow numpy", "duckdb pandas"])
+def test_lookups_while_another_thread_imports(names: str) -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTING, *names.split()], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_more_options_than_are_kept(small: fibula.Table) -> None:
     for default in range(40):
         assert small.lookup_many(["192.0.2.1"], add="vlan", default=default).to_pylist() == [default]

@@ -30,11 +30,10 @@ def messages(source: object, **options: object) -> list[str]:
 CASES = {
     "a,b\n192.0.2.0/24,10.0.0.0/8\n": "(key=COLUMN takes another)",
     "a;b\n192.0.2.0;192.0.2.255\n192.0.3.0;192.0.3.255\n": "(key=COLUMN takes the addresses alone)",
-    "a,b\n1,20\n30,40\n": 'key=("a", "b") takes them as ranges, key=COLUMN gives the column',
     "from it,to it,n\n1,20,x\n30,40,x\n": 'key=("from it", "to it") takes them as ranges',
     "prefix,v\n192.0.2.0/24,1\n" + "192.0.3.0/24,2\n" * 150_000 + "198.51.100.0/24,--key x\n": 'not one: "--key x"; kinds={"v": str} makes',
     "prefix,v\n192.0.2.1/24,1\n192.0.3.0/24,1\n": "(mask_host_bits=True clears them)",
-    "add x 192.0.2.0/24\nadd x 192.0.3.0/24\n": 'key="3" takes column 3',
+    "deny,192.0.2.0/24\ndeny,192.0.3.0/24\n": 'key="2" takes column 2',
 }
 
 

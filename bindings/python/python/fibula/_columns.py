@@ -44,7 +44,14 @@ def column(values: object) -> object:
     """The column in a form that the compiled part takes."""
     if isinstance(values, (str, bytes, bytearray, Mapping)):
         raise TypeError(f"one {type(values).__name__} is no column: lookup() takes one address; {ACCEPTED}")
-    numpy, pandas, polars = loaded("numpy"), loaded("pandas"), loaded("polars")
+    numpy, pandas, polars, pyarrow = (loaded(name) for name in ("numpy", "pandas", "polars", "pyarrow"))
+    frames = [(pandas, ("DataFrame",)), (polars, ("DataFrame", "LazyFrame")), (pyarrow, ("Table", "RecordBatch"))]
+    for library, kinds in frames:
+        if library is not None and isinstance(values, tuple(getattr(library, kind) for kind in kinds)):
+            raise TypeError(
+                f"a {type(values).__name__} is no column: give one of its columns, frame['src'], or let annotate() add columns to"
+                f" the frame; {ACCEPTED}"
+            )
     if numpy is not None and isinstance(values, numpy.ndarray):
         return _from_numpy(numpy, values)
     if pandas is not None and isinstance(values, (pandas.Series, pandas.Index)):
@@ -215,6 +222,13 @@ def kinds(columns: Iterable[tuple[str, str]]) -> dict[str, type]:
     """Value columns with Python's types for their kinds."""
     types: dict[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
     return {name: types[kind] for name, kind in columns}
+
+
+def one_name(add: str | None) -> str | None:
+    """The name of a column, checked."""
+    if add is not None and not isinstance(add, str):
+        raise TypeError(f"add is the name of one column, not a {type(add).__name__}: without it, lookup() gives all in a dict")
+    return add
 
 
 def one(found: Columns, add: str) -> Column:

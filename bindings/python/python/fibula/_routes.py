@@ -54,7 +54,7 @@ class Routes:
         >>> table.lookup("10.20.30.40", "site"), table.lookup("192.0.2.1")
         ('zurich', None)
         """
-        return self._native.lookup(address, add)
+        return self._native.lookup(address, _columns.one_name(add))
 
     def covering(self, prefix: Prefix) -> list[dict[str, Any]]:
         """All prefixes that cover an address, or the whole of a prefix, longest first.

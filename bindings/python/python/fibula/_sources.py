@@ -40,7 +40,7 @@ class Rows:
 
 def listed(sources: object, key: list[str]) -> list[str | Rows]:
     """A source, or several."""
-    if isinstance(sources, (list, tuple)) and not _are_pairs(sources):
+    if isinstance(sources, (list, tuple)) and not _are_pairs(sources) and not _are_records(sources):
         return [found for source in sources for found in _source(source, key)]
     return _source(sources, key)
 
@@ -54,6 +54,24 @@ def _are_pairs(sources: list[Any] | tuple[Any, ...]) -> bool:
     return bool(sources) and all(map(is_pair, sources))
 
 
+def _are_records(rows: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether a list is one source, of a mapping of names to values for each row."""
+    return bool(rows) and all(map(_has_names, rows)) and not any(isinstance(value, Mapping) for value in rows[0].values())
+
+
+def _has_names(source: Any) -> bool:
+    """Whether it is a mapping of names, and not of prefixes."""
+    name = next(iter(source), None) if isinstance(source, Mapping) else None
+    return isinstance(name, str) and not _is_prefix(name)
+
+
+def _are_columns(source: Mapping[Any, Any]) -> bool:
+    """Whether it has a list of values, or a column of another library, for each name."""
+    return _has_names(source) and all(
+        hasattr(values, "__len__") and not isinstance(values, (str, bytes, bytearray, Mapping)) for values in source.values()
+    )
+
+
 def _source(source: Any, key: list[str]) -> list[str | Rows]:
     if isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
@@ -64,14 +82,15 @@ def _source(source: Any, key: list[str]) -> list[str | Rows]:
             )
         return list(_paths(name))
     if isinstance(source, Mapping):
-        return [_from_pairs(source.items())]
+        return [_of_lists(source, key) if _are_columns(source) else _from_pairs(source.items())]
     frame = _from_frame(source, key)
     if frame is not None:
         return [frame]
     if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray)):
-        return [_from_pairs(source)]
+        rows = source if isinstance(source, (list, tuple)) else list(source)
+        return [_of_records(rows, key) if _are_records(rows) else _from_pairs(rows)]
     raise TypeError(
-        f"{type(source).__name__} is no source: those are paths, patterns, frames, and pairs of prefix and values"
+        f"{type(source).__name__} is no source: those are paths, patterns, frames, rows, and pairs of prefix and values"
     )
 
 
@@ -95,7 +114,12 @@ def _paths(name: str) -> list[str]:
 def _from_pairs(pairs: Iterable[Any]) -> Rows:
     prefixes: list[Any] = []
     columns: dict[str, list[Any]] = {}
-    for pair in pairs:
+    for row, pair in enumerate(pairs):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(
+                f"row {row} is {pair!r}: rows are pairs of a prefix and its values, [('10.0.0.0/8', {{'site': 'hq'}})] or"
+                " [('10.0.0.0/8', None)], or a mapping each, [{'prefix': '10.0.0.0/8', 'site': 'hq'}]"
+            )
         prefix, values = pair
         if not isinstance(values, Mapping):
             values = {} if values is None else {"value": values}
@@ -110,6 +134,31 @@ def _from_pairs(pairs: Iterable[Any]) -> Rows:
     return Rows("rows", prefixes, list(columns.items()), [])
 
 
+def _of_records(rows: Iterable[Mapping[str, Any]], key: list[str]) -> Rows:
+    columns: dict[str, list[Any]] = {}
+    for at, row in enumerate(rows):
+        for name, value in row.items():
+            if not isinstance(name, str):
+                raise TypeError(f"a column's name is a str, not {type(name).__name__}: {name!r} of row {at}")
+            columns.setdefault(name, [None] * at).append(value)
+        for column in columns.values():
+            column.extend([None] * (at + 1 - len(column)))
+    return _of_columns(columns, key)
+
+
+def _of_lists(source: Mapping[str, Any], key: list[str]) -> Rows:
+    columns = {}
+    for name, values in source.items():
+        if not isinstance(name, str):
+            raise TypeError(f"a column's name is a str, not {type(name).__name__}: {name!r}")
+        as_list = getattr(values, "to_pylist", None) or getattr(values, "tolist", None) or values.__iter__
+        columns[name] = list(as_list())
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ColumnError(f"columns have as many values as each other, not {lengths}")
+    return _of_columns(columns, key)
+
+
 def _from_frame(frame: Any, key: list[str]) -> Rows | None:
     pyarrow, polars, pandas, duckdb = (loaded(name) for name in ("pyarrow", "polars", "pandas", "duckdb"))
     if pyarrow is not None and isinstance(frame, (pyarrow.Table, pyarrow.RecordBatch)):
@@ -118,6 +167,11 @@ def _from_frame(frame: Any, key: list[str]) -> Rows | None:
         names, columns = frame.columns, [column.to_list() for column in frame.get_columns()]
     elif pandas is not None and isinstance(frame, pandas.DataFrame):
         names, columns = [str(name) for name in frame.columns], [column.tolist() for _, column in frame.items()]
+        for level in reversed(range(frame.index.nlevels)):
+            index = frame.index.get_level_values(level)
+            if _holds_prefixes(index):
+                names.insert(0, "index" if index.name is None else str(index.name))
+                columns.insert(0, index.tolist())
     elif duckdb is not None and isinstance(frame, duckdb.DuckDBPyRelation):
         rows = frame.fetchall()
         names = frame.columns
@@ -128,6 +182,12 @@ def _from_frame(frame: Any, key: list[str]) -> Rows | None:
         if names.count(name) > 1:
             raise ColumnError(f"the frame has several columns {name!r}: rename or drop them")
     return _of_columns(dict(zip(names, columns)), key)
+
+
+def _holds_prefixes(index: Any) -> bool:
+    """Whether an index of pandas begins with an address or a prefix, as text or an object of `ipaddress`: it is a column of
+    the table then."""
+    return index.dtype.kind == "O" and len(index) > 0 and _is_prefix(str(index[0]))
 
 
 def _of_columns(columns: dict[str, list[Any]], key: list[str]) -> Rows:

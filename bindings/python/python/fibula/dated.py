@@ -106,7 +106,7 @@ class DatedTable:
         >>> tables.lookup("10.1.2.3", "2024-05-01"), tables.lookup("10.1.2.3", "2024-04-30")
         ({'prefix': '10.1.0.0/16', 'asn': 64501, 'country': None}, None)
         """
-        return self._native.lookup(address, _time(time), add)
+        return self._native.lookup(address, _time(time), _columns.one_name(add))
 
     def history(self, address: Address) -> list[tuple[datetime.datetime, dict[str, Any] | None]]:
         """What matches the address over time: from when, and what; None where nothing does. Entries are changes, and the

@@ -123,6 +123,8 @@ class Table(Routes):
           `key` the columns are found as those of a text, by their names and contents, and `Table.report["notes"]` says
           if they could be others. Integers are addresses only if `key` or a name as `ip_from` says so. Ranges become
           prefixes. An address belongs to the narrowest range that contains it, and of equally narrow ones to the last;
+        - rows as mappings, `[{"prefix": "10.0.0.0/8", "site": "hq"}, ...]`, or a mapping of names to lists of values; both
+          are read as a frame. An index of pandas with prefixes is a column, too;
         - pairs of a prefix and its values: `[("10.0.0.0/8", {"site": "hq"}), ...]`, or a mapping of them. Values are
           str, int, float, bool, dates or None. A column has one of the kinds `int`, `float` (also for negative integers)
           and `bool` if all its values have, and otherwise is text, as dates are.
