@@ -80,6 +80,10 @@ pub fn build(
                     report.damaged,
                     report.files.iter().map(|file| file.records).sum::<u64>()
                 ),
+                None if report.files.iter().all(|file| file.format == "python") => {
+                    "no routes at all: the source has no rows; allow_empty=True takes a table without any"
+                        .to_owned()
+                }
                 None => "no routes at all; name the format if the source is a table: \
                          format=\"text\""
                     .to_owned(),

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import fibula
+import fibula.duckdb
+import fibula.polars
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -70,6 +74,29 @@ def test_frames_are_no_columns(small: fibula.Table) -> None:
     for frame in (pd.DataFrame(data), pl.DataFrame(data), pl.LazyFrame(data), pa.table(data), pa.RecordBatch.from_pydict(data)):
         with pytest.raises(TypeError, match=r"is no column: give one of its columns, frame\['src'\], or let annotate\(\)"):
             small.lookup_many(frame)
+
+
+def test_series_and_lazy_frames() -> None:
+    assert read(pd.Series([1, 2], index=PREFIXES, name="asn")) == READ
+    for series in (pd.Series(PREFIXES), pl.Series(PREFIXES)):
+        assert [row["prefix"] for row in read(series)] == PREFIXES
+    assert read(pl.LazyFrame({"prefix": PREFIXES, "asn": [1, 2]})) == READ
+
+
+def test_what_is_no_source() -> None:
+    for frame in (pd.DataFrame({"prefix": []}), pl.DataFrame({"prefix": []}), []):
+        with pytest.raises(fibula.SourceError, match="no routes at all: the source has no rows; allow_empty=True"):
+            read(frame)
+        assert read(frame, allow_empty=True) == []
+    with pytest.raises(TypeError, match="layers is a mapping of names to sources, not a list"):
+        fibula.Table.build(layers=[READ])  # type: ignore[arg-type]
+
+
+def test_what_is_no_table() -> None:
+    with pytest.raises(TypeError, match="table is a fibula.Table, not a str"):
+        fibula.duckdb.register(duckdb.connect(), "ip_lookup")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="table is a fibula.Table, not a PosixPath"):
+        pl.col("ip").fibula.lookup(Path("table.fib"))
 
 
 def test_lookup_takes_one_name(small: fibula.Table) -> None:

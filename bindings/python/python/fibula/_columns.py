@@ -224,6 +224,14 @@ def kinds(columns: Iterable[tuple[str, str]]) -> dict[str, type]:
     return {name: types[kind] for name, kind in columns}
 
 
+def search_of(table: Any) -> Any:
+    """How the table looks up columns; an error if it is none."""
+    search = getattr(table, "_search", None)
+    if search is None:
+        raise TypeError(f"table is a fibula.Table, not a {type(table).__name__}: Table.open(path) and Table.build(source) make one")
+    return search
+
+
 def one_name(add: str | None) -> str | None:
     """The name of a column, checked."""
     if add is not None and not isinstance(add, str):

@@ -87,8 +87,9 @@ def annotate(
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         return _pandas(frame, columns, time, look)
     raise TypeError(
-        f"{type(frame).__name__} is no frame that is known: pyarrow.Table and RecordBatch, polars.DataFrame and"
-        " LazyFrame, pandas.DataFrame, DuckDBPyRelation; lookup_many() takes single columns of other libraries"
+        f"{type(frame).__module__}.{type(frame).__name__} is no frame that is known: pyarrow.Table and RecordBatch, polars.DataFrame and"
+        " LazyFrame, pandas.DataFrame, DuckDBPyRelation; fibula.spark.annotate() takes those of Spark, lookup_many() single"
+        " columns of other libraries"
     )
 
 

@@ -163,9 +163,15 @@ def _from_frame(frame: Any, key: list[str]) -> Rows | None:
     pyarrow, polars, pandas, duckdb = (loaded(name) for name in ("pyarrow", "polars", "pandas", "duckdb"))
     if pyarrow is not None and isinstance(frame, (pyarrow.Table, pyarrow.RecordBatch)):
         names, columns = frame.schema.names, [column.to_pylist() for column in frame.columns]
-    elif polars is not None and isinstance(frame, polars.DataFrame):
+    elif polars is not None and isinstance(frame, (polars.DataFrame, polars.LazyFrame, polars.Series)):
+        if isinstance(frame, polars.Series):
+            frame = frame.to_frame()
+        elif isinstance(frame, polars.LazyFrame):
+            frame = frame.collect()
         names, columns = frame.columns, [column.to_list() for column in frame.get_columns()]
-    elif pandas is not None and isinstance(frame, pandas.DataFrame):
+    elif pandas is not None and isinstance(frame, (pandas.DataFrame, pandas.Series)):
+        if isinstance(frame, pandas.Series):
+            frame = frame.to_frame("value" if frame.name is None else frame.name)
         names, columns = [str(name) for name in frame.columns], [column.tolist() for _, column in frame.items()]
         for level in reversed(range(frame.index.nlevels)):
             index = frame.index.get_level_values(level)

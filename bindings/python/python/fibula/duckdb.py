@@ -49,7 +49,8 @@ def register(
 
     alone = isinstance(add, str)
     asked = _columns.options(add, default, strict, prefix_form, "plain", 1)
-    fields = pyarrow.table(table._search(None, [], None, asked)).schema
+    search = _columns.search_of(table)
+    fields = pyarrow.table(search(None, [], None, asked)).schema
     if alone and len(fields) > 1:
         raise ColumnError("a prefix in binary form is two columns: add=['prefix'] gives both")
     kinds = {field.name: _sql(pyarrow, field.type) for field in fields}
@@ -57,7 +58,7 @@ def register(
     result = next(iter(kinds.values())) if alone else f"STRUCT({members})"
 
     def look(column: Any) -> Any:
-        found = table._search(None, column, None, asked)
+        found = search(None, column, None, asked)
         if alone:
             return pyarrow.array(found[0])
         return pyarrow.array(found)

@@ -54,7 +54,7 @@ class FibulaExpr:
         are null; of a struct, its fields are.
         """
         asked = _columns.options(add, default, strict, prefix_form, text, threads)
-        return _expression(self._expr, None, table._search, None, asked, alone=isinstance(add, str))
+        return _expression(self._expr, None, _columns.search_of(table), None, asked, alone=isinstance(add, str))
 
 
 def _expression(
@@ -106,7 +106,7 @@ def lookup(
     text: str = "plain",
     threads: int | None = None,
 ) -> pl.Expr:
-    """`FibulaExpr.lookup` as a function: type checkers do not know of namespaces that are registered."""
+    """`FibulaExpr.lookup` as a function: type checkers know no registered namespaces, mypy only with the plugin `fibula.mypy`."""
     expr = pl.col(column) if isinstance(column, str) else column
     return FibulaExpr(expr).lookup(
         table, add, default=default, strict=strict, prefix_form=prefix_form, text=text, threads=threads

@@ -156,6 +156,8 @@ class Table(Routes):
             raise TypeError("build() takes sources, or layers, and not both")
         if rpki is not None and layers is not None:
             raise TypeError("rpki= is about one table's routes: build the layer with it first, and save it")
+        if layers is not None and not isinstance(layers, Mapping):
+            raise TypeError(f"layers is a mapping of names to sources, not a {type(layers).__name__}")
         keys = _columns.names(key)
         given = {None: sources} if layers is None else layers
         if layers is not None:
