@@ -226,6 +226,24 @@ fn a_reload_keeps_what_did_not_change() {
     server.comes_to(&BTreeMap::new());
 }
 
+/// A log that nobody reads any more (`fibula serve 2>&1 | head`) ends no thread: sources go on, and the server stops
+/// when it is asked to.
+#[test]
+fn a_log_without_a_reader_ends_nothing() {
+    let mut server = Server::start(&["--fpm", "127.0.0.1:0"]);
+    server.daemon.stop_hearing();
+    for _ in 0..4 {
+        let mut stranger = server.connect();
+        stranger.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        // It is disconnected, which is logged.
+        assert!(stranger.read(&mut [0]).map_or(true, |read| read == 0));
+    }
+    server.connect().write_all(&until("loaded").0).unwrap();
+    server.comes_to(&expected("loaded"));
+    server.daemon.signal("TERM");
+    assert_eq!(server.daemon.end().1, Some(0));
+}
+
 /// What is no FPM is disconnected, the log says why, and others go on.
 #[test]
 fn garbage_is_disconnected() {

@@ -22,7 +22,10 @@ pub enum LogFormat {
 /// to the client, and not logged.
 pub fn begin(format: LogFormat, level: LevelFilter) {
     leave_out_caught_panics();
+    // The library reports a failed write by `eprintln!`, which panics if nobody reads standard error any more. That
+    // would end the thread whose event it is.
     let lines = fmt().with_writer(std::io::stderr).with_max_level(level).with_target(false);
+    let lines = lines.log_internal_errors(false);
     // A second subscriber in one process is a test's; the first one stays.
     let _ = match format {
         LogFormat::Text => tracing::subscriber::set_global_default(

@@ -76,6 +76,11 @@ impl Daemon {
         }
     }
 
+    /// Stops reading the log: once two more lines were written, its pipe has no reader.
+    pub fn stop_hearing(&mut self) {
+        self.log = mpsc::channel().1;
+    }
+
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();
