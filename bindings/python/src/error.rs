@@ -77,10 +77,14 @@ pub fn snapshot(error: &RibError) -> PyErr {
     let io = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     match (error.kind(), io, error.path()) {
         (SnapshotErrorKind::Io, Some(io), Some(path)) => io_error(path, io),
-        (SnapshotErrorKind::NotSnapshot, ..) => {
-            SnapshotError::new_err(format!("{error}; Table.build reads other files"))
-        }
-        _ => SnapshotError::new_err(error.to_string()),
+        (kind, ..) => SnapshotError::new_err(match kind {
+            SnapshotErrorKind::NotSnapshot => format!("{error}; Table.build reads other files"),
+            SnapshotErrorKind::Dated => format!(
+                "{error}: Table.open(path, at=\"2024-05-01\"); DatedTable.open opens all of them"
+            ),
+            SnapshotErrorKind::NotDated => format!("{error}; Table.open opens this one"),
+            _ => error.to_string(),
+        }),
     }
 }
 
@@ -99,12 +103,14 @@ pub fn fib(error: &FibError) -> PyErr {
 
 /// VRPs that could not be read, and tables that they do not fit.
 pub fn rpki(error: &RpkiError) -> PyErr {
+    let text = match error.hint() {
+        Some(hint) => in_python(&format!("{error}; {hint}")),
+        None => error.to_string(),
+    };
     match error {
         RpkiError::Io { file, error } => io_error(Path::new(file), error),
-        RpkiError::NoColumn { .. } | RpkiError::NoOrigin { .. } => {
-            ColumnError::new_err(error.to_string())
-        }
-        error => source(error),
+        RpkiError::NoColumn { .. } | RpkiError::NoOrigin { .. } => ColumnError::new_err(text),
+        _ => SourceError::new_err(text),
     }
 }
 

@@ -11,7 +11,7 @@ use fibula_classify::{
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use crate::address::address;
 use crate::error::{AddressError, FibulaError, SourceError, io_error};
@@ -58,6 +58,23 @@ fn flow((src, dst, protocol, from, to): &Packet<'_>) -> PyResult<Flow> {
         FiveTupleError::Families => AddressError::new_err(error.to_string()),
         FiveTupleError::Icmp(..) => FibulaError::new_err(error.to_string()),
     })
+}
+
+/// The fields of a packet of many: a tuple, a list, or a row as pandas gives it.
+fn five<'py>(row: usize, packet: &Bound<'py, PyAny>) -> PyResult<Packet<'py>> {
+    let fields = match packet.cast::<PyString>() {
+        Ok(_) => None,
+        Err(_) => packet.extract::<Vec<Bound<'py, PyAny>>>().ok(),
+    };
+    let Some(Ok([src, dst, protocol, from, to])) = fields.map(<[_; 5]>::try_from) else {
+        let shown = packet.repr().map_or_else(|_| String::new(), |text| text.to_string());
+        return Err(PyTypeError::new_err(format!(
+            "packet {row} is (src, dst, protocol, src_port, dst_port), not {shown}; of a frame, \
+             frame[[...]].itertuples(index=False) gives such rows"
+        )));
+    };
+    let some = |port: Bound<'py, PyAny>| (!port.is_none()).then_some(port);
+    Ok((src, dst, protocol, some(from), some(to)))
 }
 
 fn port(object: &Bound<'_, PyAny>) -> PyResult<u16> {
@@ -175,9 +192,11 @@ impl PyRules {
         Ok(Some(dict))
     }
 
-    /// For each packet, a tuple (src, dst, protocol, src_port, dst_port), the line of the rule that it hits.
-    fn classify(&self, py: Python<'_>, packets: Vec<Packet<'_>>) -> PyResult<Vec<Option<u32>>> {
-        let flows: Vec<Flow> = packets.iter().map(flow).collect::<PyResult<_>>()?;
+    /// For each packet (src, dst, protocol, src_port, dst_port) the line of the rule that it hits.
+    fn classify(&self, py: Python<'_>, packets: &Bound<'_, PyAny>) -> PyResult<Vec<Option<u32>>> {
+        let flow = |(row, packet)| flow(&five(row, &packet?)?);
+        let flows: Vec<Flow> =
+            packets.try_iter()?.enumerate().map(flow).collect::<PyResult<_>>()?;
         let line = |id: RuleId| self.rules.get(id).map(|rule| rule.line);
         Ok(py.detach(|| self.found(&flows).into_iter().map(|id| id.and_then(line)).collect()))
     }

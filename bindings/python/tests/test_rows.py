@@ -99,6 +99,14 @@ def test_what_is_no_table() -> None:
         pl.col("ip").fibula.lookup(Path("table.fib"))
 
 
+def test_snapshots_of_the_other_kind(tmp_path: Path) -> None:
+    fibula.Table.build(READ).save(tmp_path / "one.fib")
+    with pytest.raises(fibula.SnapshotError, match="Table.open opens this one"):
+        fibula.DatedTable.open(tmp_path / "one.fib")
+    with pytest.raises(fibula.SnapshotError, match='Table.open\\(path, at="2024-05-01"\\); DatedTable.open opens all'):
+        fibula.Table.open(Path(__file__).parents[3] / "testdata/snapshots/three-days.fib")
+
+
 def test_lookup_takes_one_name(small: fibula.Table) -> None:
     with pytest.raises(TypeError, match="one column, not a list: without it, lookup"):
         small.lookup("10.20.0.1", ["vlan"])  # type: ignore[call-overload]

@@ -60,12 +60,12 @@ def test_what_is_wrong(tmp_path: Path) -> None:
     empty.write_text('{"roas": []}')
     with pytest.raises(fibula.SourceError, match=r"bad\.json, line 2, byte \d+: VRP 1: the maximum length 23"):
         fibula.Table.build(ROUTES, rpki=bad)
-    with pytest.raises(fibula.SourceError, match="no VRPs in it"):
+    with pytest.raises(fibula.SourceError, match="no VRPs in it; .* set allow_empty=True"):
         fibula.Table.build(ROUTES, rpki=empty)
     assert {found for found, _ in validity(fibula.Table.build(ROUTES, rpki=empty, allow_empty=True)).values()} == {"not-found"}
     with pytest.raises(FileNotFoundError, match="none.csv"):
         fibula.Table.build(ROUTES, rpki=tmp_path / "none.csv")
-    with pytest.raises(fibula.ColumnError, match="no column asn with the origin of routes; there are: origin_as"):
+    with pytest.raises(fibula.ColumnError, match="no column asn with the origin of routes; there are: origin_as; origin=... names the column"):
         fibula.Table.build(ROUTES, rpki=vrps, origin="asn")
     with pytest.raises(fibula.ColumnError, match='column origin_as: "CH" is no AS number'):
         fibula.Table.build({"10.0.0.0/8": {"origin_as": "CH"}}, rpki=vrps)

@@ -7,6 +7,7 @@ import ipaddress
 from pathlib import Path
 
 import fibula
+import pandas as pd
 import pytest
 
 RULES = """\
@@ -39,6 +40,18 @@ def test_packets_hit_rules(tmp_path: Path) -> None:
             ("10.0.0.1", "192.0.2.1", "gre", None, None),
         ]
         assert rules.classify(packets * 200) == [1, 2, 3, None, None] * 200
+
+
+def test_packets_of_many_kinds() -> None:
+    rules = fibula.Rules.parse(RULES)
+    one = ("10.0.0.1", "192.0.2.1", "tcp", 40000, 22)
+    frame = pd.DataFrame([one, one], columns=["src", "dst", "protocol", "sport", "dport"])
+    rows = frame.itertuples(index=False)
+    for packets in ([one, one], (one, one), [list(one)] * 2, iter([one, one]), zip(*([field] * 2 for field in one)), rows, frame.to_numpy()):
+        assert rules.classify(packets) == [1, 1]
+    for wrong in ([one[:3]], ["10.0.0.1"], [7], frame):
+        with pytest.raises(TypeError, match=r"packet 0 is \(src, dst, protocol, src_port, dst_port\), not .*itertuples"):
+            rules.classify(wrong)
 
 
 def test_other_formats() -> None:

@@ -134,8 +134,8 @@ def time(value: object) -> str | None:
 
 def times(values: object) -> object:
     """A column of times in a form that the compiled part takes."""
-    if isinstance(values, datetime.date):
-        raise TypeError("one time is no column")
+    if isinstance(values, (datetime.date, str)):
+        raise TypeError("one time is no column: at(time) is the table of one time, whose lookup_many() takes addresses alone")
     numpy, pandas, pyarrow = loaded("numpy"), loaded("pandas"), loaded("pyarrow")
     kind = getattr(getattr(values, "dtype", None), "kind", None)
     if pandas is not None and isinstance(values, (pandas.Series, pandas.Index)) and kind in ("M", "f"):

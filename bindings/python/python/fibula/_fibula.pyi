@@ -1,5 +1,5 @@
 # The compiled part. Its users are the modules beside it; what the world uses is exported by fibula.
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from typing import Any, Protocol, TypedDict, final, overload
 
@@ -139,7 +139,7 @@ class Rules:
         self, src: object, dst: object, protocol: str | int, src_port: int | None = None, dst_port: int | None = None
     ) -> _Hit | None: ...
     def classify(
-        self, packets: Sequence[tuple[object, object, str | int, int | None, int | None]]
+        self, packets: Iterable[Sequence[object]]
     ) -> list[int | None]: ...
 
 @final
