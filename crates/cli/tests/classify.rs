@@ -291,20 +291,6 @@ packet,src,dst,protocol,src_port,dst_port,rule_line,rule_action,rule_label
     assert!(rows.out.contains(",2001:db8::1,2001:db8::2,tcp,40000,22,30000,"), "{}", rows.out);
 }
 
-/// What docs/classify.md shows of its rules is what the command says.
-#[test]
-fn the_page_shows_what_is_said() {
-    let page = format!("{}/../../docs/classify.md", env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(page).unwrap();
-    let (_, example) = page.split_once("$ cat rules.txt\n").unwrap();
-    let (rules, _) = example.split_once("$ fibula").unwrap();
-    let (_, shown) = page.split_once("$ fibula classify rules.txt --explain ").unwrap();
-    let (packet, shown) = shown.split_once('\n').unwrap();
-    let files = Files::new();
-    let result = done(&["classify", &files.with("rules.txt", rules), "--explain", packet]);
-    assert!(shown.starts_with(&result.out), "{}", result.out);
-}
-
 #[test]
 fn one_packet_is_explained() {
     let files = Files::new();

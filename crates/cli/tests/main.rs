@@ -15,6 +15,8 @@ mod diff;
 mod lookup;
 mod merged;
 mod misread;
+#[cfg(unix)]
+mod pages;
 mod query;
 mod real_data;
 #[cfg(unix)]
