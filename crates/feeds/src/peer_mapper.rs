@@ -224,6 +224,10 @@ impl Sink for PeerMapper<'_> {
         self.peers.figures.ignored += 1;
     }
 
+    fn noted(&mut self, what: &'static str) {
+        *self.peers.figures.noted.entry(what).or_default() += 1;
+    }
+
     fn peer_state(&mut self, state: &PeerState) {
         if state.is_down() {
             let peer = self.number(state.peer);

@@ -163,6 +163,8 @@ pub struct Figures {
     pub damaged: u64,
     /// Valid parts without a unicast route.
     pub ignored: u64,
+    /// Parts that were not read literally, or contradict others ([`Sink::noted`](fibula_ingest::Sink::noted)), by kind.
+    pub noted: std::collections::BTreeMap<&'static str, u64>,
     /// Information of the source about itself, the newest of each kind.
     pub remarks: std::collections::BTreeMap<&'static str, String>,
 }

@@ -38,6 +38,9 @@ fn a_connection_is_complete_when_all_its_peers_are() {
     let addresses: BTreeSet<_> = rib.peers().iter().filter_map(|peer| peer.address).collect();
     assert_eq!(addresses.len(), 4, "{addresses:?}");
     assert!(routes(&rib) > 800, "{}", routes(&rib));
+    // FRR's IPv4 routes over IPv6 next hops.
+    let noted = session.figures().noted;
+    assert!(noted["routes without a next hop, kept as they are"] > 0, "{noted:?}");
 }
 
 fn routes(rib: &Rib) -> usize {

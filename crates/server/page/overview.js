@@ -182,6 +182,7 @@ function peerRow(peer) {
 function sourceRow(source) {
     const last = source.last ? new Date(source.last) : null;
     const remarks = Object.entries(source.remarks ?? {}).map(([name, text]) => `${name} ${text}`);
+    for (const [what, times] of Object.entries(source.noted ?? {})) remarks.push(`${what}: ${count(times)}`);
     if (source.trouble) remarks.unshift(source.trouble);
     return {
         key: source.name,

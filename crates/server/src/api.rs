@@ -247,6 +247,9 @@ pub struct SourceStatus {
     pub damaged: u64,
     /// Number of messages or records without unicast routes.
     pub ignored: u64,
+    /// Number of parts that were not read literally, or that are doubtful and were kept, by kind.
+    #[serde(default)]
+    pub noted: BTreeMap<String, u64>,
     /// Values that the source reports about itself, by name.
     pub remarks: BTreeMap<String, String>,
     /// The reason why the last connection ended, or why there is no connection.

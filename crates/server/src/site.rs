@@ -176,6 +176,7 @@ fn source(status: SourceStatus) -> api::SourceStatus {
         withdrawn: figures.withdrawn,
         damaged: figures.damaged,
         ignored: figures.ignored,
+        noted: figures.noted.into_iter().map(|(what, count)| (what.to_owned(), count)).collect(),
         remarks: figures.remarks.into_iter().map(remark).collect(),
         trouble: status.trouble,
     }

@@ -50,7 +50,7 @@ fn ready_once_a_table_was_complete() {
         serde_json::json!([{
             "name": "bmp", "kind": "bmp", "endpoint": "127.0.0.1:5000", "table": "bgp", "state": "resync",
             "since": "1970-01-01T00:00:00.000Z", "until": null, "last": "1970-01-02T00:00:00.000Z", "connections": 2, "bytes": 300,
-            "announced": 0, "withdrawn": 0, "damaged": 0, "ignored": 0, "remarks": { "sysName": "r1" },
+            "announced": 0, "withdrawn": 0, "damaged": 0, "ignored": 0, "noted": {}, "remarks": { "sysName": "r1" },
             "trouble": null,
         }])
     );
@@ -131,7 +131,9 @@ fn not_well_while_changes_wait_too_long() {
 fn metrics_are_prometheus() {
     let mut lab = Lab::new(|_| {});
     lab.fill(1, 100);
-    lab.board.set(SourceStatus { name: "a \"b\"\\".to_owned(), ..source(SourceState::Up) });
+    let mut status = SourceStatus { name: "a \"b\"\\".to_owned(), ..source(SourceState::Up) };
+    status.figures.noted.insert("empty AS paths, kept as they are", 3);
+    lab.board.set(status);
     let mut client = lab.client();
     client.get("/v1/lookup/10.0.0.1", &[]).unwrap();
     client.get("/v1/lookup/x", &[]).unwrap();
@@ -174,6 +176,11 @@ fn metrics_are_prometheus() {
     assert_eq!(of(r#"fibula_audit_differences_total{table="bgp",family="ipv4"}"#), "0");
     assert_eq!(of(r#"fibula_source_state{source="a \"b\"\\",kind="bmp",state="up"}"#), "1");
     assert_eq!(of(r#"fibula_source_bytes_total{source="a \"b\"\\",kind="bmp"}"#), "300");
+    let noted = r#"what="empty AS paths, kept as they are""#;
+    assert_eq!(
+        of(&format!(r#"fibula_source_noted_total{{source="a \"b\"\\",kind="bmp",{noted}}}"#)),
+        "3"
+    );
     let lookups =
         r#"fibula_http_requests_total{method="GET",endpoint="/v1/lookup/{address}",status="#;
     assert_eq!(

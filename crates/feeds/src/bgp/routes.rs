@@ -56,4 +56,8 @@ impl Sink for Routes<'_> {
     fn ignored(&mut self, what: &'static str) {
         self.mapper.ignored(what);
     }
+
+    fn noted(&mut self, what: &'static str) {
+        self.mapper.noted(what);
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::cursor::{AsWidth, Cursor, DecodeFault};
+use super::rules::PathFacts;
 
 /// A segment's kind, as on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +46,12 @@ pub(crate) struct AsPath<'a> {
     bytes: &'a [u8],
     width: AsWidth,
     has_empty_segment: bool,
+    has_confederation: bool,
 }
 
 impl<'a> AsPath<'a> {
     pub(crate) fn check(mut cursor: Cursor<'a>, width: AsWidth) -> Result<Self, DecodeFault> {
-        let (bytes, mut has_empty_segment) = (cursor.rest(), false);
+        let (bytes, mut has_empty_segment, mut has_confederation) = (cursor.rest(), false, false);
         while !cursor.is_empty() {
             let kind = cursor.u8("AS path segment")?;
             if !matches!(kind, 1..=4) {
@@ -58,28 +60,21 @@ impl<'a> AsPath<'a> {
             let count = cursor.u8("AS path segment")?;
             cursor.bytes(usize::from(count) * width.bytes(), "AS path segment")?;
             has_empty_segment |= count == 0;
+            has_confederation |= kind > 2;
         }
-        Ok(Self { bytes, width, has_empty_segment })
+        Ok(Self { bytes, width, has_empty_segment, has_confederation })
     }
 
-    /// Whether a segment has no AS (RFC 7606, 7.2).
-    pub(crate) fn has_empty_segment(self) -> bool {
-        self.has_empty_segment
+    /// What the rules look at.
+    pub(crate) fn facts(self) -> PathFacts {
+        let Self { bytes, has_empty_segment, has_confederation, .. } = self;
+        let (has_as_0, is_empty) = (self.has(0), bytes.is_empty());
+        PathFacts { has_as_0, has_empty_segment, has_confederation, is_empty }
     }
 
     /// Whether an AS is in it.
     pub(crate) fn has(self, asn: u32) -> bool {
         self.segments().any(|segment| segment.asns().any(|other| other == asn))
-    }
-
-    /// Whether AS 0 is in it, which no AS has (RFC 7607).
-    pub(crate) fn has_as_0(self) -> bool {
-        self.has(0)
-    }
-
-    /// Whether a segment is of a confederation.
-    pub(crate) fn has_confederation(self) -> bool {
-        self.segments().any(|s| !matches!(s.kind, SegmentKind::Set | SegmentKind::Sequence))
     }
 
     fn segments(self) -> impl Iterator<Item = Segment<'a>> {
@@ -158,7 +153,8 @@ impl<'a> AsPath<'a> {
                 .filter(|segment| segment.hops() > 0)
                 .for_each(|segment| push_segment(segment, segment.asns().len(), buffer));
         }
-        AsPath { bytes: buffer, width: AsWidth::Four, has_empty_segment: false }
+        let (width, has_confederation) = (AsWidth::Four, self.has_confederation);
+        AsPath { bytes: buffer, width, has_empty_segment: false, has_confederation }
     }
 }
 

@@ -8,7 +8,7 @@ use fibula_core::BgpAttributes;
 use super::BgpOptions;
 use super::as_path::AsPath;
 use super::cursor::{Afi, AsWidth, Cursor, DecodeFault};
-use crate::Sink;
+use super::rules::RouteFacts;
 
 pub(super) mod code {
     pub(crate) const ORIGIN: u8 = 1;
@@ -190,7 +190,10 @@ impl<'a> PathAttributes<'a> {
             // unknown. An invalid one does not invalidate the route.
             code::AS4_AGGREGATOR => self.has_as4_aggregator = true,
             code::AS4_PATH => {
-                let is_sound = |path: &AsPath<'_>| !path.has_empty_segment() && !path.has_as_0();
+                let is_sound = |path: &AsPath<'_>| {
+                    let facts = path.facts();
+                    !facts.has_empty_segment && !facts.has_as_0
+                };
                 self.as4_path = AsPath::check(value, AsWidth::Four).ok().filter(is_sound);
             }
             _ => {}
@@ -254,7 +257,7 @@ impl<'a> PathAttributes<'a> {
     }
 
     /// The next hop of the routes of a message's own NLRI field (`is_mp` false) or of MP_REACH_NLRI.
-    pub(super) fn next_hop(&self, is_mp: bool) -> Option<IpAddr> {
+    fn next_hop(&self, is_mp: bool) -> Option<IpAddr> {
         if is_mp { self.mp_next_hop } else { self.next_hop }
     }
 
@@ -267,15 +270,15 @@ impl<'a> PathAttributes<'a> {
         })
     }
 
-    /// Counts what a session would refuse, in a route that was accepted elsewhere and is kept.
-    pub(crate) fn note(&self, sink: &mut dyn Sink) {
-        let Some(path) = self.as_path else { return };
-        if path.has_empty_segment() {
-            sink.noted("AS paths with an empty segment, kept as they are");
-        }
-        if path.has_as_0() {
-            sink.noted("AS paths with AS 0, kept as they are");
-        }
+    /// What the rules look at in a route of the message's own NLRI field (`is_mp` false) or of MP_REACH_NLRI.
+    pub(crate) fn facts(&self, is_mp: bool) -> RouteFacts {
+        let path = self.as_path.map(AsPath::facts);
+        RouteFacts { path, next_hop: self.either_next_hop(is_mp) }
+    }
+
+    /// The next hop of the field that it should be in, otherwise of the other one, as some tables have it.
+    fn either_next_hop(&self, is_mp: bool) -> Option<IpAddr> {
+        self.next_hop(is_mp).or(self.next_hop(!is_mp))
     }
 
     /// Sets the next hop that a message has beside the attributes.
@@ -306,12 +309,8 @@ impl<'a> PathAttributes<'a> {
         if options.communities {
             self.write_communities(&mut scratch.communities);
         }
-        let (first, second) = match is_mp {
-            true => (self.mp_next_hop, self.next_hop),
-            false => (self.next_hop, self.mp_next_hop),
-        };
         BgpAttributes {
-            next_hop: first.or(second),
+            next_hop: self.either_next_hop(is_mp),
             origin_as: path.and_then(AsPath::origin),
             as_path_len: path.map_or(0, AsPath::hops),
             as_path: &scratch.as_path,

@@ -1,5 +1,7 @@
 //! Messages: their frames, and the UPDATE of RFC 4271 and RFC 4760.
 
+use std::net::IpAddr;
+
 use fibula_core::{Attributes, Change};
 
 use super::attributes::{AttributeContext, Missing, MpRoutes, PathAttributes, Scratch};
@@ -12,9 +14,6 @@ use crate::Sink;
 
 /// Why routes of another family are ignored where VPNs are read.
 const NOT_READ: &str = "routes of address families that are not read";
-/// How to handle what the monitored router left out: GoBGP's own routes have no AS path.
-const NO_NEXT_HOP: &str = "routes without a next hop, kept as the monitored router sent them";
-const NO_AS_PATH: &str = "routes without an AS path, kept as the monitored router sent them";
 
 /// Bytes of the marker, all ones.
 pub(super) const MARKER: usize = 16;
@@ -186,8 +185,9 @@ impl Messages {
         sink: &mut dyn Sink,
     ) -> Result<Message, DecodeFault> {
         let Self { options, rules, scratch, vrfs } = self;
-        let (options, rules, is_monitored) = (*options, *rules, false);
-        let mut out = Out { sink, scratch, options, time, vrfs: Some(vrfs), is_monitored, rules };
+        let (options, rules) = (*options, *rules);
+        let (vrfs, is_monitored, receiver) = (Some(vrfs), false, None);
+        let mut out = Out { sink, scratch, options, time, vrfs, is_monitored, receiver, rules };
         decode(Cursor::new(message), from, &mut out)
     }
 }
@@ -201,8 +201,11 @@ pub(crate) struct Out<'o> {
     pub(crate) time: u64,
     /// The source's routing instances; `None` if it has one table, and routes of VPNs are ignored.
     pub(crate) vrfs: Option<&'o mut Vrfs>,
-    /// The messages are a router's reports about its peers, which may lack next hops.
+    /// The messages are a router's reports about its peers, which may lack next hops, and AS paths as GoBGP's own
+    /// routes do.
     pub(crate) is_monitored: bool,
+    /// The address at which routes that were accepted elsewhere were received, if it is known.
+    pub(crate) receiver: Option<IpAddr>,
     /// The rules of a session; `None` for routes that were accepted elsewhere.
     pub(crate) rules: Option<SessionRules>,
 }
@@ -285,15 +288,8 @@ pub(crate) fn update(
     }
     for (is_mp, list) in [(false, announced), (true, reach)] {
         let Some(nlri) = list else { continue };
-        let kept = match attributes.missing(is_mp) {
-            Some(Missing::NextHop) if out.is_monitored => Some(NO_NEXT_HOP),
-            Some(Missing::AsPath) if out.is_monitored => Some(NO_AS_PATH),
-            _ => None,
-        };
-        let missing = attributes.missing(is_mp).filter(|_| kept.is_none());
-        if let Some(what) = kept {
-            out.sink.noted(what);
-        }
+        let may_lack = |what: &Missing| out.is_monitored && *what != Missing::Origin;
+        let missing = attributes.missing(is_mp).filter(|what| !may_lack(what));
         let refused = out.rules.and_then(|rules| rules.judge(&attributes, is_mp));
         let wrong = match (missing, refused) {
             (Some(missing), _) => Some(at.fault(missing.text())),
@@ -309,7 +305,7 @@ pub(crate) fn update(
             }
             (None, _) => {
                 if out.rules.is_none() {
-                    attributes.note(out.sink);
+                    attributes.facts(is_mp).note(out.receiver, out.sink);
                 }
                 result.and(out.announce(nlri, from, &attributes, is_mp))
             }

@@ -12,9 +12,9 @@
 //! IPv4 and IPv6 routes are read, unicast and in VPNs. Routes in VPNs belong to the routing instance of their route
 //! distinguisher. MRT records contain only unicast routes. Routes of other families are counted as ignored.
 //!
-//! Archives and monitored sessions (MRT, BMP) have routes that a router accepted: what can be read of them is kept, and
-//! doubtful paths are counted ([`Sink::noted`](crate::Sink::noted)). A session of ours refuses them, by
-//! [`SessionRules`].
+//! Archives and monitored sessions (MRT, BMP) have routes that a router accepted: what can be read of them is kept. A
+//! session of ours refuses routes that break one of the [`SessionRules`]; of archives and monitored sessions each broken
+//! rule is counted ([`Sink::noted`](crate::Sink::noted)).
 //!
 //! ```
 //! use fibula_ingest::{Collected, bgp::{BgpOptions, Message, Messages, PeerEncoding, framed}};
@@ -55,6 +55,7 @@ pub(crate) use attributes::{AttributeContext, PathAttributes, Scratch};
 pub(crate) use cursor::{Afi, AsWidth, Cursor};
 pub(crate) use message::{Out, decode, ended_family, update};
 pub(crate) use nlri::OTHER_FAMILY;
+pub(crate) use rules::{PathFacts, RouteFacts};
 pub(crate) use vrf::{Vrfs, text as vrf_name};
 
 pub use capability::{AddPathMode, AfiSafi, Capability};

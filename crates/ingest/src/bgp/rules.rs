@@ -1,11 +1,13 @@
-//! What a session refuses of a route that an archive keeps.
+//! What a session refuses of a route that an archive keeps and counts.
 
 use std::net::IpAddr;
 
-use super::attributes::PathAttributes;
+use super::attributes::{Missing, PathAttributes};
+use crate::Sink;
 
 /// The ends of a session, by which its routes are judged. Archives and monitored sessions are not: what others
-/// accepted is kept, and [`Sink::noted`](crate::Sink::noted) counts it.
+/// accepted is kept, and [`Sink::noted`](crate::Sink::noted) counts each rule that a route breaks, as if an external
+/// neighbour had sent it.
 ///
 /// | in a route | effect | by |
 /// |---|---|---|
@@ -39,32 +41,113 @@ pub(super) enum Refused {
 impl SessionRules {
     /// The first rule that the routes of a message's own NLRI field (`is_mp` false) or of MP_REACH_NLRI break.
     pub(super) fn judge(&self, attributes: &PathAttributes<'_>, is_mp: bool) -> Option<Refused> {
-        let path = attributes.path()?;
-        if path.has_as_0() {
-            return Some(Refused::Malformed("AS_PATH has AS 0"));
+        let applies = |rule: &Rule| {
+            self.is_external || !matches!(rule, Rule::Confederation | Rule::EmptyPath)
+        };
+        if let Some(rule) = attributes.facts(is_mp).broken(self.local_address).find(applies) {
+            return Some(rule.refused());
         }
-        if path.has_empty_segment() {
-            return Some(Refused::Malformed("AS_PATH has a segment without an AS"));
-        }
-        if self.is_external {
-            if path.has_confederation() {
-                let what = "AS_PATH of an external neighbour has a segment of a confederation";
-                return Some(Refused::Malformed(what));
-            }
-            if path.hops() == 0 {
-                return Some(Refused::Malformed("AS_PATH of an external neighbour is empty"));
-            }
-        }
-        let next_hop = attributes.next_hop(is_mp)?;
-        if !is_host(next_hop) {
-            return Some(Refused::Malformed("the next hop is not the address of a host"));
-        }
-        if Some(next_hop) == self.local_address {
-            return Some(Refused::Loop("routes whose next hop is our own address"));
-        }
-        let is_ours = path.has(self.local_asn)
-            || attributes.path_of_four().is_some_and(|p| p.has(self.local_asn));
+        let paths = [attributes.path(), attributes.path_of_four()];
+        let is_ours = paths.into_iter().flatten().any(|path| path.has(self.local_asn));
         is_ours.then_some(Refused::Loop("routes with our own AS in their path"))
+    }
+}
+
+/// A rule that a route can break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    NoPath,
+    As0,
+    EmptySegment,
+    Confederation,
+    EmptyPath,
+    NoNextHop,
+    NoHost,
+    OwnAddress,
+}
+
+impl Rule {
+    /// All of them, each at its number.
+    const ALL: [Self; 8] = [
+        Self::NoPath,
+        Self::As0,
+        Self::EmptySegment,
+        Self::Confederation,
+        Self::EmptyPath,
+        Self::NoNextHop,
+        Self::NoHost,
+        Self::OwnAddress,
+    ];
+
+    /// What a session does with the route.
+    fn refused(self) -> Refused {
+        match self {
+            Self::NoPath => Refused::Malformed(Missing::AsPath.text()),
+            Self::As0 => Refused::Malformed("AS_PATH has AS 0"),
+            Self::EmptySegment => Refused::Malformed("AS_PATH has a segment without an AS"),
+            Self::Confederation => Refused::Malformed(
+                "AS_PATH of an external neighbour has a segment of a confederation",
+            ),
+            Self::EmptyPath => Refused::Malformed("AS_PATH of an external neighbour is empty"),
+            Self::NoNextHop => Refused::Malformed(Missing::NextHop.text()),
+            Self::NoHost => Refused::Malformed("the next hop is not the address of a host"),
+            Self::OwnAddress => Refused::Loop("routes whose next hop is our own address"),
+        }
+    }
+
+    /// How the route is counted where it is kept.
+    fn kept(self) -> &'static str {
+        match self {
+            Self::NoPath => "routes without an AS path, kept as they are",
+            Self::As0 => "AS paths with AS 0, kept as they are",
+            Self::EmptySegment => "AS paths with an empty segment, kept as they are",
+            Self::Confederation => "AS paths with a segment of a confederation, kept as they are",
+            Self::EmptyPath => "empty AS paths, kept as they are",
+            Self::NoNextHop => "routes without a next hop, kept as they are",
+            Self::NoHost => "next hops that are not the address of a host, kept as they are",
+            Self::OwnAddress => "next hops that are the receiver's own address, kept as they are",
+        }
+    }
+}
+
+/// What the rules look at in a route.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RouteFacts {
+    /// `None` if it has no path.
+    pub(crate) path: Option<PathFacts>,
+    pub(crate) next_hop: Option<IpAddr>,
+}
+
+/// What the rules look at in an AS path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PathFacts {
+    pub(crate) has_as_0: bool,
+    pub(crate) has_empty_segment: bool,
+    pub(crate) has_confederation: bool,
+    pub(crate) is_empty: bool,
+}
+
+impl RouteFacts {
+    /// Counts each rule that a route breaks which was accepted elsewhere and is kept. `receiver` is the address at
+    /// which it was received.
+    pub(crate) fn note(&self, receiver: Option<IpAddr>, sink: &mut dyn Sink) {
+        self.broken(receiver).for_each(|rule| sink.noted(rule.kept()));
+    }
+
+    fn broken(&self, receiver: Option<IpAddr>) -> impl Iterator<Item = Rule> {
+        let path = self.path.unwrap_or_default();
+        let is_no_host = self.next_hop.is_some_and(|next_hop| !is_host(next_hop));
+        let found = [
+            self.path.is_none(),
+            path.has_as_0,
+            path.has_empty_segment,
+            path.has_confederation,
+            path.is_empty,
+            self.next_hop.is_none(),
+            is_no_host,
+            self.next_hop.is_some() && self.next_hop == receiver && !is_no_host,
+        ];
+        Rule::ALL.into_iter().zip(found).filter_map(|(rule, is_broken)| is_broken.then_some(rule))
     }
 }
 

@@ -203,10 +203,15 @@ impl PerPeer {
 impl Key {
     /// The peer's address; a router's own table has none.
     pub(super) fn address(&self) -> Option<IpAddr> {
-        let [.., a, b, c, d] = self.address;
+        self.address_in(self.address)
+    }
+
+    /// An address of either end of the peer's session; a router's own table has none.
+    pub(super) fn address_in(&self, bytes: [u8; 16]) -> Option<IpAddr> {
+        let [.., a, b, c, d] = bytes;
         match self.kind {
             PerPeer::LOC_RIB => None,
-            _ if self.is_v6 => Some(Ipv6Addr::from(self.address).into()),
+            _ if self.is_v6 => Some(Ipv6Addr::from(bytes).into()),
             _ => Some(Ipv4Addr::new(a, b, c, d).into()),
         }
     }

@@ -27,8 +27,9 @@
 //! - Routes of a peer without Peer Up, or after Peer Down, are accepted. Whether they have path identifiers is
 //!   detected from their form. This is noted once for each table.
 //! - Peer Down may be repeated; repetitions are ignored.
-//! - FRR sends IPv4 routes with an IPv6 next hop without a next hop. They are accepted without one, and this is
-//!   noted.
+//! - FRR sends IPv4 routes with an IPv6 next hop without a next hop, GoBGP its own routes without an AS path. They are
+//!   accepted so, and this is noted, as is all else that the rules of
+//!   [`SessionRules`](crate::bgp::SessionRules) find doubtful.
 //! - Version 4 (a draft, with entries around each BGP message) is read like pmacct and NetGauze do, including its
 //!   entry about path identifiers.
 //!
@@ -233,8 +234,8 @@ impl BmpDecoder {
         }
         let Self { options, scratch, vrfs, .. } = self;
         let (options, vrfs, time) = (*options, Some(vrfs), of.time);
-        let (is_monitored, rules) = (true, None);
-        let mut out = Out { sink, scratch, options, time, vrfs, is_monitored, rules };
+        let (is_monitored, receiver, rules) = (true, self.sessions.receiver(of), None);
+        let mut out = Out { sink, scratch, options, time, vrfs, is_monitored, receiver, rules };
         match bgp::decode(update, from, &mut out)? {
             bgp::Message::Update | bgp::Message::EndOfRib { .. } => {}
             _ => out.sink.ignored("BGP messages that are no UPDATE, among BMP's monitored ones"),
@@ -249,10 +250,11 @@ impl BmpDecoder {
         mut body: Cursor<'_>,
         sink: &mut dyn Sink,
     ) -> Result<(), DecodeFault> {
-        body.bytes(20, "local address and ports")?;
+        let mut ends = body.part(20, "local address and ports")?;
+        let local_address = of.key.address_in(ends.array("local address")?);
         let (sent, received) = (open(&mut body)?, open(&mut body)?);
         self.sessions
-            .up(of, &sent, &received, sink)
+            .up(of, local_address, (&sent, &received), sink)
             .map_err(|TooMany| body.fault("there are too many peers"))?;
         while !body.is_empty() {
             const TABLE_NAME: u16 = 3;

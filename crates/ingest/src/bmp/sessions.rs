@@ -1,6 +1,7 @@
 //! A router's peers: the parameters of their sessions, and the state of their tables.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 use super::header::{Key, PerPeer, View};
 use crate::bgp::{AddPath, AfiSafi, Open, PeerEncoding, vrf_name};
@@ -36,6 +37,8 @@ struct Session {
     /// AS number and BGP identifier.
     identity: (u32, u32),
     state: State,
+    /// The router's address in the session, if that is known.
+    local_address: Option<IpAddr>,
     /// The encoding of messages from the peer to the router.
     incoming: PeerEncoding,
     /// The encoding of messages from the router to the peer.
@@ -101,12 +104,18 @@ impl Sessions {
         Ok(PeerEncoding { peer, four_byte_asns: !of.has_two_byte_asns, view, rd, ..encoding })
     }
 
-    /// The session is up, with these OPENs from the router and from the peer.
+    /// The address at which the router receives the routes of this view.
+    pub(super) fn receiver(&mut self, of: &PerPeer) -> Option<IpAddr> {
+        let at = self.find(of)?;
+        self.all[at].local_address.filter(|_| !of.view.is_out())
+    }
+
+    /// The session is up, with these OPENs from the router, which has this address, and from the peer.
     pub(super) fn up(
         &mut self,
         of: &PerPeer,
-        sent: &Open,
-        received: &Open,
+        local_address: Option<IpAddr>,
+        (sent, received): (&Open, &Open),
         sink: &mut dyn Sink,
     ) -> Result<(), TooMany> {
         let at = self.find_or_add(of)?;
@@ -137,6 +146,7 @@ impl Sessions {
             session.identity = (of.asn, of.bgp_id);
             session.tables = <[Table; View::COUNT]>::default();
         }
+        session.local_address = local_address;
         (session.incoming, session.outgoing) = (incoming, outgoing);
         session.families = families;
         session.state = State::Up;
@@ -206,6 +216,7 @@ impl Sessions {
         self.all.push(Session {
             identity: (of.asn, of.bgp_id),
             state: State::Unknown,
+            local_address: None,
             incoming: PeerEncoding::unknown(0, AddPath::Unknown),
             outgoing: PeerEncoding::unknown(0, AddPath::Unknown),
             families: 0,

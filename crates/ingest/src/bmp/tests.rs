@@ -123,6 +123,33 @@ fn every_view_and_instance_is_a_table_and_a_peer() {
     assert_eq!(sink.noted.len(), 7);
 }
 
+/// The router's own address is a doubtful next hop of routes that it received, and the right one of those that it sent.
+#[test]
+fn doubtful_next_hops_are_counted() {
+    let up = peer_up(of(0, PRE, NO_RD, 1), &[AfiSafi::IPV4]);
+    // The local address of Peer Up, behind the headers of the message and of the peer.
+    let at = HEADER + PerPeer::BYTES;
+    let up = [&up[..at + 12], &[192, 0, 2, 7], &up[at + 16..]].concat();
+    let say = |kind, flags, next_hop: &[u8; 4]| {
+        let update = announce(4, &NET);
+        let at = update.len() - NET.len() - 4;
+        let update = [&update[..at], next_hop, &NET].concat();
+        monitoring(of(kind, flags, NO_RD, 1), &update)
+    };
+    let own = [192, 0, 2, 7];
+    let sink = decode(&[
+        up,
+        say(0, PRE, &own),
+        say(0, POST, &own),
+        say(0, OUT, &own),
+        say(0, PRE, &[192, 0, 2, 9]),
+        say(0, PRE, &[0; 4]),
+    ]);
+    const OWN: &str = "next hops that are the receiver's own address, kept as they are";
+    const NO_HOST: &str = "next hops that are not the address of a host, kept as they are";
+    assert_eq!((sink.lines.len(), sink.noted, sink.damage), (5, vec![OWN, OWN, NO_HOST], vec![]));
+}
+
 #[test]
 fn the_header_selects_two_byte_as_numbers() {
     let up = peer_up(of(0, PRE, NO_RD, 1), &[AfiSafi::IPV4]);

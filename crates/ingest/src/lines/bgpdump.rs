@@ -21,6 +21,7 @@ use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Update};
 
 use super::dialects::{Action, Element, element};
 use super::{Form, excerpt};
+use crate::bgp::{PathFacts, RouteFacts};
 use crate::{PeerInfo, PeerState, Sink, SourceInfo};
 
 pub(super) use super::dialects::is_line;
@@ -75,11 +76,13 @@ impl Form for Bgpdump {
             Action::Withdraw(prefixes, path_id) => (prefixes, path_id, Change::Withdraw),
             Action::Announce(prefixes, path_id, route) => {
                 let number = |text: &str| text.parse().ok().filter(|&n: &u32| n > 0);
-                let (origin_as, as_path_len) = path_facts(route.path);
+                let (origin_as, as_path_len, facts) = path_facts(route.path);
                 // bgpscanner and bgpkit-parser print only what there is, and no address for none.
                 let next_hop = route.next_hop.split(' ').next().and_then(|text| text.parse().ok());
+                let next_hop = next_hop.filter(|ip| *ip != IpAddr::from([255; 4]));
+                RouteFacts { path: Some(facts), next_hop }.note(None, sink);
                 attributes = BgpAttributes {
-                    next_hop: next_hop.filter(|ip| *ip != IpAddr::from([255; 4])),
+                    next_hop,
                     origin_as,
                     as_path_len,
                     as_path: route.path,
@@ -109,18 +112,26 @@ impl Form for Bgpdump {
     }
 }
 
-/// The origin AS and the length of a path as text: a set counts once, confederations not.
-fn path_facts(path: &str) -> (Option<u32>, u32) {
+/// The origin AS and the length of a path as text, in which a set counts once and confederations do not, and what the
+/// rules look at.
+fn path_facts(path: &str) -> (Option<u32>, u32, PathFacts) {
     let (mut origin, mut len, mut confederation) = (None, 0, false);
+    let mut facts = PathFacts { is_empty: true, ..PathFacts::default() };
     for part in path.split(' ').filter(|part| !part.is_empty()) {
         confederation |= part.starts_with(['(', '[']);
+        facts.is_empty = false;
+        facts.has_confederation |= confederation;
+        let mut asns =
+            part.split([',', '{', '}', '(', ')', '[', ']']).filter(|asn| !asn.is_empty());
+        facts.has_empty_segment |= asns.clone().next().is_none();
+        facts.has_as_0 |= asns.any(|asn| asn == "0");
         if !confederation {
             len += 1;
             origin = part.parse().ok(); // a set is no number, and no origin
         }
         confederation &= !part.ends_with([')', ']']);
     }
-    (origin, len)
+    (origin, len, facts)
 }
 
 #[cfg(test)]
@@ -195,9 +206,36 @@ mod tests {
 
     #[test]
     fn paths() {
-        assert_eq!(path_facts("1 2 {3,4}"), (None, 3));
-        assert_eq!(path_facts("1 2 {3}"), (None, 3));
-        assert_eq!(path_facts("(9 8) 1 2"), (Some(2), 2));
-        assert_eq!(path_facts(""), (None, 0));
+        let origin_and_length = |path| {
+            let (origin, len, _) = path_facts(path);
+            (origin, len)
+        };
+        assert_eq!(origin_and_length("1 2 {3,4}"), (None, 3));
+        assert_eq!(origin_and_length("1 2 {3}"), (None, 3));
+        assert_eq!(origin_and_length("(9 8) 1 2"), (Some(2), 2));
+        assert_eq!(origin_and_length(""), (None, 0));
+    }
+
+    /// As of archives in other formats.
+    #[test]
+    fn doubtful_routes_are_counted() {
+        const AS_0: &str = "AS paths with AS 0, kept as they are";
+        const NO_HOST: &str = "next hops that are not the address of a host, kept as they are";
+        let noted = |path: &str, next_hop: &str| {
+            let line =
+                format!("BGP4MP|1|A|192.0.2.9|1|10.0.0.0/8|{path}|IGP|{next_hop}|0|0||NAG||\n");
+            decode(Format::Bgpdump, &line).noted
+        };
+        assert_eq!(noted("1 2 {3,4}", "192.0.2.9"), Vec::<&str>::new());
+        assert_eq!(noted("1 10", "0.0.0.0"), [NO_HOST]);
+        assert_eq!(noted("1 {0,2}", "224.0.0.5"), [AS_0, NO_HOST]);
+        assert_eq!(
+            noted("1 {}", "192.0.2.9"),
+            ["AS paths with an empty segment, kept as they are"]
+        );
+        assert_eq!(noted("", "192.0.2.9"), ["empty AS paths, kept as they are"]);
+        let confederation = "AS paths with a segment of a confederation, kept as they are";
+        assert_eq!(noted("(9 8) 1", "192.0.2.9"), [confederation]);
+        assert_eq!(noted("1", "255.255.255.255"), ["routes without a next hop, kept as they are"]);
     }
 }

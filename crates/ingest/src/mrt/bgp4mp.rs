@@ -47,7 +47,7 @@ pub(super) fn decode(
             return Ok(());
         }
     };
-    let (address, asn) = envelope(&mut body, width)?;
+    let (address, asn) = envelope(&mut body, width, out)?;
     let peer = peers.speaker(address, asn, out.sink);
     match content {
         Content::State => state(body, peer, out),
@@ -61,8 +61,12 @@ fn speaker(peer: u32, width: AsWidth, add_path: AddPath) -> PeerEncoding {
     PeerEncoding { four_byte_asns, ..PeerEncoding::unknown(peer, add_path) }
 }
 
-/// Reads the ends of the session. Returns the peer's address and AS.
-fn envelope(body: &mut Cursor<'_>, width: AsWidth) -> Result<(IpAddr, u32), DecodeFault> {
+/// Reads the ends of the session: the receiver's address, and as result the peer's address and AS.
+fn envelope(
+    body: &mut Cursor<'_>,
+    width: AsWidth,
+    out: &mut Out<'_>,
+) -> Result<(IpAddr, u32), DecodeFault> {
     let asn = body.asn(width, "peer's AS number")?;
     body.asn(width, "local AS number")?;
     body.u16("interface index")?;
@@ -72,7 +76,7 @@ fn envelope(body: &mut Cursor<'_>, width: AsWidth) -> Result<(IpAddr, u32), Deco
         return Err(start.fault(format!("peers of unknown address family {code}")));
     };
     let address = body.address(afi, "peer's address")?;
-    body.address(afi, "local address")?;
+    out.receiver = Some(body.address(afi, "local address")?);
     Ok((address, asn))
 }
 
@@ -99,7 +103,7 @@ fn entry(mut body: Cursor<'_>, peer: u32, out: &mut Out<'_>) -> Result<(), Decod
     let mut attributes = PathAttributes::read(attributes, AsWidth::Two, AttributeContext::Table)?;
     attributes.set_next_hop(next_hop);
 
-    attributes.note(out.sink);
+    attributes.facts(true).note(out.receiver, out.sink);
     let bgp = attributes.finish(true, out.options, out.scratch);
     let change = Change::Announce(Attributes::Bgp(&bgp));
     out.sink.update(&Update { peer, time: out.time, ..Update::new(prefix, change) });
@@ -128,6 +132,7 @@ pub(super) fn decode_legacy(
     if subtype == STATE_CHANGE {
         return state(body, peer, out);
     }
-    body.bytes(6, "local AS number and address")?;
+    body.asn(AsWidth::Two, "local AS number")?;
+    out.receiver = Some(body.address(Afi::V4, "local address")?);
     bgp::update(body, speaker(peer, AsWidth::Two, AddPath::Unknown), out).map(drop)
 }

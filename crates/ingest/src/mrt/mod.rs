@@ -12,7 +12,8 @@
 //! a two-byte speaker is completed from its AS4_PATH. An UPDATE with malformed or missing attributes withdraws its
 //! routes (RFC 7606). Of an UPDATE with a malformed list of prefixes, the prefixes before the error are kept, as in
 //! bgpdump. Of a RIB record, only the malformed routes are lost. Path identifiers are also recognised in records that
-//! are not of an ADD-PATH subtype (BIRD wrote such records).
+//! are not of an ADD-PATH subtype (BIRD wrote such records). What is doubtful in a route is counted
+//! ([`Sink::noted`](crate::Sink::noted)), by the rules of [`SessionRules`](crate::bgp::SessionRules).
 //!
 //! This reader does not parse all of BGP: it keeps only the data that a routing table needs, borrows everything from
 //! the input and allocates nothing for a record.
@@ -179,9 +180,10 @@ impl MrtDecoder {
         let had_table = self.peers.has_table();
         let peers = &mut self.peers;
         let Self { scratch, options, .. } = self;
-        let (options, is_monitored, rules) = (*options, false, None);
+        let (options, is_monitored, receiver, rules) = (*options, false, None, None);
         // A dump has one table; routes of VPNs would be mixed with those of the main one.
-        let mut out = Out { sink, scratch, options, time, vrfs: None, is_monitored, rules };
+        let mut out =
+            Out { sink, scratch, options, time, vrfs: None, is_monitored, receiver, rules };
         match header.kind {
             kind::TABLE_DUMP => table_dump::decode(body, header.subtype, peers, &mut out),
             kind::BGP4MP | kind::BGP4MP_ET => bgp4mp::decode(body, header.subtype, peers, &mut out),

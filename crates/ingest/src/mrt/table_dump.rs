@@ -74,8 +74,9 @@ fn entry(
     let attributes = PathAttributes::read(attributes, width, AttributeContext::Table)?;
 
     let peer = peers.speaker(peer, asn, out.sink);
-    attributes.note(out.sink);
-    let bgp = attributes.finish(afi == Afi::V6, out.options, out.scratch);
+    let is_mp = afi == Afi::V6;
+    attributes.facts(is_mp).note(None, out.sink);
+    let bgp = attributes.finish(is_mp, out.options, out.scratch);
     let change = Change::Announce(Attributes::Bgp(&bgp));
     out.sink.update(&Update { peer, time: out.time, ..Update::new(prefix, change) });
     Ok(())

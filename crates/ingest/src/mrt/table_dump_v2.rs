@@ -93,8 +93,8 @@ fn entries(
         match PathAttributes::read(attributes, AsWidth::Four, AttributeContext::Table) {
             Err(fault) => result = Err(fault),
             Ok(attributes) => {
-                attributes.note(out.sink);
                 let is_mp = matches!(prefix, AnyPrefix::V6(_));
+                attributes.facts(is_mp).note(None, out.sink);
                 let bgp = attributes.finish(is_mp, out.options, out.scratch);
                 let change = Change::Announce(Attributes::Bgp(&bgp));
                 let update = Update::new(prefix, change);

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Update};
 use serde_json::Value as Json;
 
-use crate::bgp::BgpOptions;
+use crate::bgp::{BgpOptions, PathFacts, RouteFacts};
 use crate::{PeerState, Sink};
 
 /// The kind of a message.
@@ -78,17 +78,20 @@ impl<'a> Data<'a> {
         sink: &mut dyn Sink,
     ) -> Result<(), String> {
         let mut first = None;
-        let mut emit = |prefix: &Json, change: Change<'_>, first: &mut Option<String>| match prefix
-            .as_str()
-            .and_then(|prefix| prefix.parse::<AnyPrefix>().ok())
-        {
-            Some(prefix) => {
-                sink.update(&Update { peer, time: self.time, ..Update::new(prefix, change) });
+        let emit = |sink: &mut dyn Sink,
+                    prefix: &Json,
+                    change: Change<'_>,
+                    first: &mut Option<String>| {
+            let parsed = prefix.as_str().and_then(|prefix| prefix.parse::<AnyPrefix>().ok());
+            match parsed {
+                Some(prefix) => {
+                    sink.update(&Update { peer, time: self.time, ..Update::new(prefix, change) });
+                }
+                None => drop(first.get_or_insert_with(|| format!("{prefix} is no prefix"))),
             }
-            None => drop(first.get_or_insert_with(|| format!("{prefix} is no prefix"))),
         };
         for prefix in list(self.json, "withdrawals", &mut first) {
-            emit(prefix, Change::Withdraw, &mut first);
+            emit(sink, prefix, Change::Withdraw, &mut first);
         }
         let announcements = list(self.json, "announcements", &mut first);
         if announcements.is_empty() {
@@ -106,12 +109,15 @@ impl<'a> Data<'a> {
             }
             let bgp = attributes.as_ref().filter(|_| next_hop.is_some());
             let bgp = bgp.map(|read| BgpAttributes { next_hop, ..read.borrow() });
+            if let Some(read) = attributes.as_ref().filter(|_| next_hop.is_some()) {
+                RouteFacts { path: Some(read.facts), next_hop }.note(None, sink);
+            }
             let change = match &bgp {
                 Some(bgp) => Change::Announce(Attributes::Bgp(bgp)),
                 None => Change::Withdraw,
             };
             for prefix in list(announcement, "prefixes", &mut first) {
-                emit(prefix, change, &mut first);
+                emit(sink, prefix, change, &mut first);
             }
         }
         first.map_or(Ok(()), Err)
@@ -127,12 +133,14 @@ struct Read {
     origin: Option<u8>,
     med: Option<u32>,
     communities: String,
+    facts: PathFacts,
 }
 
 impl Read {
     fn attributes(json: &Json, options: BgpOptions) -> Result<Self, String> {
         let mut read = Self::default();
         let path = json["path"].as_array().ok_or_else(|| bad(json, "path", "a list"))?;
+        read.facts.is_empty = path.is_empty();
         for step in path {
             read.step(step, options.as_path)
                 .ok_or_else(|| format!("{step} in the path is neither an AS number nor a list"))?;
@@ -169,6 +177,8 @@ impl Read {
             number => ("", std::slice::from_ref(number), ""),
         };
         let asns: Vec<u32> = asns.iter().map(asn).collect::<Option<_>>()?;
+        self.facts.has_as_0 |= asns.contains(&0);
+        self.facts.has_empty_segment |= asns.is_empty();
         // As in a path of BGP: an empty set is nothing, and no AS of a set is the origin.
         let [first, rest @ ..] = asns.as_slice() else { return Some(()) };
         self.as_path_len += 1;

@@ -52,6 +52,29 @@ fn updates() {
     assert_eq!(texts.0.len(), 4);
 }
 
+/// As of archives in other formats.
+#[test]
+fn doubtful_routes_are_counted() {
+    let update = |path: &str, next_hop: &str| {
+        let fields = r#","path":PATH,"origin":"igp","announcements":[{"next_hop":"HOP","prefixes":["10.0.0.0/8"]}]"#;
+        decode(&message("UPDATE", &fields.replace("PATH", path).replace("HOP", next_hop)))
+    };
+    for (path, next_hop, noted) in [
+        ("[64500]", "192.0.2.9", vec![]),
+        ("[64500,0]", "192.0.2.9", vec!["AS paths with AS 0, kept as they are"]),
+        ("[64500,[]]", "192.0.2.9", vec!["AS paths with an empty segment, kept as they are"]),
+        ("[]", "192.0.2.9", vec!["empty AS paths, kept as they are"]),
+        (
+            "[64500]",
+            "0.0.0.0",
+            vec!["next hops that are not the address of a host, kept as they are"],
+        ),
+    ] {
+        let sink = update(path, next_hop);
+        assert_eq!((sink.lines.len(), sink.noted), (1, noted), "{path} {next_hop}");
+    }
+}
+
 #[test]
 fn peers_and_their_states() {
     let other = message("RIS_PEER_STATE", r#","state":"down""#).replace("rrc00.ripe.net", "rrc21");

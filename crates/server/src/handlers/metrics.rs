@@ -250,6 +250,14 @@ fn sources(site: &Site, text: &mut Text) {
             text.sample(name, &[("source", &source.name), ("kind", &source.kind)], of(source));
         }
     }
+    let help = "Parts that are doubtful and were kept, or were not read literally, by what it was.";
+    text.head("source_noted_total", "counter", help);
+    for source in &all {
+        for (what, &count) in &source.noted {
+            let labels = [("source", &*source.name), ("kind", &*source.kind), ("what", what)];
+            text.sample("source_noted_total", &labels, count);
+        }
+    }
 }
 
 fn http(site: &Site, text: &mut Text) {

@@ -185,15 +185,32 @@ fn a_session_judges() {
     for rules in [rules, internal] {
         assert!(!update(path, host, &[], Some(rules)).1);
     }
-    for (path, next_hop, what, noted) in [
-        (&as_0[..], host, "AS_PATH has AS 0", 1),
-        (&empty, host, "AS_PATH has a segment without an AS", 1),
-        (&confederation, host, "AS_PATH of an external neighbour has a segment of a", 0),
-        (&[], host, "AS_PATH of an external neighbour is empty", 0),
-        (path, [0, 0, 0, 0], "the next hop is not the address of a host", 0),
-        (path, [127, 0, 0, 1], "the next hop is not the address of a host", 0),
-        (path, [224, 0, 0, 5], "the next hop is not the address of a host", 0),
-        (path, [255; 4], "the next hop is not the address of a host", 0),
+    let no_host = "the next hop is not the address of a host";
+    let kept_no_host = "next hops that are not the address of a host, kept as they are";
+    for (path, next_hop, what, kept) in [
+        (&as_0[..], host, "AS_PATH has AS 0", "AS paths with AS 0, kept as they are"),
+        (
+            &empty,
+            host,
+            "AS_PATH has a segment without an AS",
+            "AS paths with an empty segment, kept as they are",
+        ),
+        (
+            &confederation,
+            host,
+            "AS_PATH of an external neighbour has a segment of a",
+            "AS paths with a segment of a confederation, kept as they are",
+        ),
+        (
+            &[],
+            host,
+            "AS_PATH of an external neighbour is empty",
+            "empty AS paths, kept as they are",
+        ),
+        (path, [0, 0, 0, 0], no_host, kept_no_host),
+        (path, [127, 0, 0, 1], no_host, kept_no_host),
+        (path, [224, 0, 0, 5], no_host, kept_no_host),
+        (path, [255; 4], no_host, kept_no_host),
     ] {
         let (fault, refused, _) = update(path, next_hop, &[], Some(rules));
         assert!(
@@ -201,7 +218,7 @@ fn a_session_judges() {
             "{fault:?}: {what}"
         );
         let (fault, refused, sink) = update(path, next_hop, &[], None);
-        assert_eq!((fault, refused, sink.noted.len()), (None, false, noted), "an archive: {what}");
+        assert_eq!((fault, refused, sink.noted), (None, false, vec![kept]), "an archive: {what}");
     }
     // A confederation and an empty path are those of our own AS.
     for path in [&confederation[..], &[]] {
