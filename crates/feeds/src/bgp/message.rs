@@ -107,7 +107,7 @@ impl BgpSession {
         let table = &neighbour.table;
         let mapper =
             PeerMapper { to: &mut *to, peers, is_resync, speaker, table, events, failed: None };
-        let mut routes = Routes::new(mapper, agreed, neighbour.local_asn);
+        let mut routes = Routes::new(mapper, agreed);
         let decoded = messages.decode(message, agreed.speaker, 0, &mut routes);
         *at_most = at_most.saturating_add(routes.announced);
         let mut mapper = routes.mapper;

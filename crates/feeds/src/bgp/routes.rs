@@ -1,6 +1,6 @@
 use std::ops::ControlFlow;
 
-use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Update};
+use fibula_core::{AnyPrefix, Change, Update};
 use fibula_ingest::bgp::AfiSafi;
 use fibula_ingest::{Damage, Sink};
 
@@ -11,17 +11,15 @@ use crate::peer_mapper::PeerMapper;
 pub(super) struct Routes<'a> {
     pub(super) mapper: PeerMapper<'a>,
     families: (bool, bool),
-    /// Whether the neighbour is in another AS: its LOCAL_PREF is then ignored (RFC 4271, 5.1.5).
-    is_external: bool,
     /// Number of announced routes.
     pub(super) announced: usize,
 }
 
 impl<'a> Routes<'a> {
-    pub(super) fn new(mapper: PeerMapper<'a>, agreed: &Agreed, local_asn: u32) -> Self {
+    pub(super) fn new(mapper: PeerMapper<'a>, agreed: &Agreed) -> Self {
         let has = |family| agreed.families.contains(&family);
         let families = (has(AfiSafi::IPV4), has(AfiSafi::IPV6));
-        Self { mapper, families, is_external: agreed.asn != local_asn, announced: 0 }
+        Self { mapper, families, announced: 0 }
     }
 }
 
@@ -35,17 +33,7 @@ impl Sink for Routes<'_> {
         if !is_agreed || update.vrf != 0 {
             return self.mapper.ignored("routes of a family that the session is not about");
         }
-        match update.change {
-            Change::Announce(Attributes::Bgp(attributes)) => {
-                self.announced += 1;
-                if self.is_external && attributes.local_pref.is_some() {
-                    let attributes = BgpAttributes { local_pref: None, ..attributes.clone() };
-                    let change = Change::Announce(Attributes::Bgp(&attributes));
-                    return self.mapper.update(&Update { change, ..*update });
-                }
-            }
-            Change::Announce(_) | Change::Withdraw => {}
-        }
+        self.announced += usize::from(matches!(update.change, Change::Announce(_)));
         self.mapper.update(update);
     }
 

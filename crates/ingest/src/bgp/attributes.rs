@@ -7,24 +7,9 @@ use fibula_core::BgpAttributes;
 
 use super::BgpOptions;
 use super::as_path::AsPath;
+use super::code::{self, check_flags, is_unrecognized, list_of, name};
 use super::cursor::{Afi, AsWidth, Cursor, DecodeFault};
 use super::rules::RouteFacts;
-
-pub(super) mod code {
-    pub(crate) const ORIGIN: u8 = 1;
-    pub(crate) const AS_PATH: u8 = 2;
-    pub(crate) const NEXT_HOP: u8 = 3;
-    pub(crate) const MULTI_EXIT_DISC: u8 = 4;
-    pub(crate) const LOCAL_PREF: u8 = 5;
-    pub(crate) const ATOMIC_AGGREGATE: u8 = 6;
-    pub(crate) const AGGREGATOR: u8 = 7;
-    pub(crate) const COMMUNITIES: u8 = 8;
-    pub(crate) const MP_REACH_NLRI: u8 = 14;
-    pub(crate) const MP_UNREACH_NLRI: u8 = 15;
-    pub(crate) const AS4_PATH: u8 = 17;
-    pub(crate) const AS4_AGGREGATOR: u8 = 18;
-    pub(crate) const LARGE_COMMUNITIES: u8 = 32;
-}
 
 /// The replacement for an AS number that does not fit in two bytes.
 const AS_TRANS: u32 = 23456;
@@ -32,10 +17,29 @@ const AS_TRANS: u32 = 23456;
 /// The container of attributes, which determines the form of MP_REACH_NLRI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttributeContext {
-    /// In a BGP message.
+    /// In a BGP message, of an archive or of a monitored session.
     Message,
+    /// In a BGP message of a session of ours.
+    Session {
+        /// Whether the neighbour is in another AS.
+        is_external: bool,
+    },
     /// In a dump of a table, where the prefix stands elsewhere and only the next hop is left.
     Table,
+}
+
+impl AttributeContext {
+    /// Whether an attribute means nothing here, whatever is in it: those that routers of one AS tell each other
+    /// (RFC 7606, 7.5, 7.9, 7.10), and those for speakers of two-byte numbers (RFC 6793, 4.1). Collectors are not
+    /// judged so, because their records may be of other speakers and widths.
+    fn discards(self, code: u8, width: AsWidth) -> bool {
+        let Self::Session { is_external } = self else { return false };
+        match code {
+            code::LOCAL_PREF | code::ORIGINATOR_ID | code::CLUSTER_LIST => is_external,
+            code::AS4_PATH | code::AS4_AGGREGATOR => width == AsWidth::Four,
+            _ => false,
+        }
+    }
 }
 
 /// Routes of one address family in an attribute.
@@ -118,6 +122,7 @@ impl<'a> PathAttributes<'a> {
         let mut first = None;
         while !cursor.is_empty() {
             let taken = match attribute(&mut cursor) {
+                Ok((_, code, _)) if context.discards(code, width) => Ok(()),
                 Ok((flags, code, value)) => {
                     if is_unrecognized(flags, code) {
                         self.unrecognized.get_or_insert((code, value.position()));
@@ -161,7 +166,7 @@ impl<'a> PathAttributes<'a> {
             // RFC 7606, 3.g: of the others, the first one counts.
             return match code {
                 code::MP_REACH_NLRI | code::MP_UNREACH_NLRI
-                    if context == AttributeContext::Message =>
+                    if context != AttributeContext::Table =>
                 {
                     Err(value.fault(format!("{name} comes twice")))
                 }
@@ -175,20 +180,22 @@ impl<'a> PathAttributes<'a> {
             code::NEXT_HOP => self.next_hop = Some(value.address(Afi::V4, name)?),
             code::MULTI_EXIT_DISC => self.med = Some(value.u32(name)?),
             code::LOCAL_PREF => self.local_pref = Some(value.u32(name)?),
-            // RFC 7607; RFC 7606, 7.7
-            code::AGGREGATOR => {
-                self.aggregator = value.asn(width, name).ok().filter(|&asn| asn != 0);
+            // RFC 7607; RFC 7606, 7.7: an invalid one is discarded.
+            code::AGGREGATOR if value.rest().len() == width.bytes() + 4 => {
+                self.aggregator = Some(value.asn(width, name)?).filter(|&asn| asn != 0);
             }
             code::COMMUNITIES => self.communities = value.rest(),
             code::LARGE_COMMUNITIES => self.large_communities = value.rest(),
             code::MP_REACH_NLRI => self.take_reach(value, context)?,
-            code::MP_UNREACH_NLRI if context == AttributeContext::Message => {
+            code::MP_UNREACH_NLRI if context != AttributeContext::Table => {
                 let (afi, safi) = (value.u16(name)?, value.u8(name)?);
                 self.unreach = Some(MpRoutes { afi, safi, nlri: value });
             }
-            // From a speaker of two-byte numbers; collectors keep it in records of four-byte ones, so the width is
-            // unknown. An invalid one does not invalidate the route.
-            code::AS4_AGGREGATOR => self.has_as4_aggregator = true,
+            // From a speaker of two-byte numbers; collectors keep them in records of four-byte ones. An invalid one is
+            // discarded (RFC 6793, 6; RFC 7607).
+            code::AS4_AGGREGATOR if value.rest().len() == 8 => {
+                self.has_as4_aggregator = value.u32(name)? != 0;
+            }
             code::AS4_PATH => {
                 let is_sound = |path: &AsPath<'_>| {
                     let facts = path.facts();
@@ -198,20 +205,33 @@ impl<'a> PathAttributes<'a> {
             }
             _ => {}
         }
-        let is_fixed = matches!(
-            code,
-            code::ORIGIN | code::NEXT_HOP | code::MULTI_EXIT_DISC | code::LOCAL_PREF
-        );
+        match context {
+            AttributeContext::Table => Ok(()), // a collector has accepted it
+            _ => self.check(code, value),
+        }
+    }
+
+    /// Checks an attribute of a message, of which these bytes are left: RFC 7606, 7.1, 7.3 to 7.5, 7.8 to 7.10, 7.14
+    /// and 7.15; RFC 8092, 6; RFC 9234, 5. The attributes that RFC 7606 discards if they are malformed (AGGREGATOR,
+    /// ATOMIC_AGGREGATE) have no place here.
+    fn check(&mut self, code: u8, mut value: Cursor<'a>) -> Result<(), DecodeFault> {
+        let name = name(code);
         let left = match code {
-            _ if context == AttributeContext::Table => 0, // a collector has accepted it
-            code::COMMUNITIES => value.rest().len() % 4,
-            code::LARGE_COMMUNITIES => value.rest().len() % 12,
-            _ if is_fixed => value.rest().len(),
-            _ => 0,
+            code::ORIGIN | code::NEXT_HOP | code::MULTI_EXIT_DISC | code::LOCAL_PREF => {
+                value.rest().len()
+            }
+            code::ORIGINATOR_ID | code::ONLY_TO_CUSTOMER => {
+                value.u32(name)?;
+                value.rest().len()
+            }
+            _ => match (list_of(code), value.rest().len()) {
+                (None, _) => 0,
+                (Some(_), 0) => return Err(value.fault(format!("{name} is empty"))),
+                (Some(unit), len) => len % unit,
+            },
         };
-        // RFC 7606, 7.1, 7.3 to 7.5, 7.8; RFC 8092, 6
         match (left, self.origin) {
-            (0, Some(origin @ 3..)) if context == AttributeContext::Message => {
+            (0, Some(origin @ 3..)) => {
                 self.origin = None;
                 Err(value.fault(format!("ORIGIN is {origin}, which means nothing")))
             }
@@ -238,7 +258,7 @@ impl<'a> PathAttributes<'a> {
         let next_hop = value.part(len.into(), "next hop")?;
         self.mp_next_hop = read_next_hop(next_hop);
         if let Some((afi, safi)) = family
-            && context == AttributeContext::Message
+            && context != AttributeContext::Table
         {
             value.u8("MP_REACH_NLRI reserved byte")?;
             self.reach = Some(MpRoutes { afi, safi, nlri: value });
@@ -343,54 +363,6 @@ impl<'a> PathAttributes<'a> {
     }
 }
 
-/// Checks that an attribute is optional and transitive as its RFC requires (RFC 7606, 3.c). Tables are not checked,
-/// because collectors write arbitrary flags.
-fn check_flags(
-    flags: u8,
-    code: u8,
-    value: Cursor<'_>,
-    context: AttributeContext,
-) -> Result<(), DecodeFault> {
-    const OPTIONAL: u8 = 0x80;
-    const TRANSITIVE: u8 = 0x40;
-    let wanted = match code {
-        code::ORIGIN | code::AS_PATH | code::NEXT_HOP | code::LOCAL_PREF => TRANSITIVE,
-        code::ATOMIC_AGGREGATE => TRANSITIVE,
-        code::MULTI_EXIT_DISC | code::MP_REACH_NLRI | code::MP_UNREACH_NLRI => OPTIONAL,
-        code::AGGREGATOR | code::COMMUNITIES | code::LARGE_COMMUNITIES => OPTIONAL | TRANSITIVE,
-        code::AS4_PATH | code::AS4_AGGREGATOR => OPTIONAL | TRANSITIVE,
-        _ => return Ok(()),
-    };
-    match flags & (OPTIONAL | TRANSITIVE) {
-        given if given == wanted || context == AttributeContext::Table => Ok(()),
-        given => {
-            let text = |bits| match bits {
-                0 => "neither optional nor transitive",
-                OPTIONAL => "optional and not transitive",
-                TRANSITIVE => "transitive and not optional",
-                _ => "optional and transitive",
-            };
-            let (name, given, wanted) = (name(code), text(given), text(wanted));
-            Err(value.fault(format!("{name} is marked {given}, it must be {wanted}")))
-        }
-    }
-}
-
-/// Whether an attribute is marked well-known, which those that are read here are not.
-pub(super) fn is_unrecognized(flags: u8, code: u8) -> bool {
-    let is_read = matches!(
-        code,
-        code::ORIGIN
-            ..=code::COMMUNITIES
-                | code::MP_REACH_NLRI
-                | code::MP_UNREACH_NLRI
-                | code::AS4_PATH
-                | code::AS4_AGGREGATOR
-                | code::LARGE_COMMUNITIES
-    );
-    flags & 0x80 == 0 && !is_read
-}
-
 /// The flags, the code and the value of the next attribute.
 pub(super) fn attribute<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, u8, Cursor<'a>), DecodeFault> {
     let flags = cursor.u8("attribute flags")?;
@@ -416,23 +388,4 @@ fn read_next_hop(mut value: Cursor<'_>) -> Option<IpAddr> {
     };
     value.bytes(before, "next hop's route distinguisher").ok()?;
     value.address(afi, "next hop").ok()
-}
-
-fn name(code: u8) -> &'static str {
-    match code {
-        code::ORIGIN => "ORIGIN",
-        code::AS_PATH => "AS_PATH",
-        code::NEXT_HOP => "NEXT_HOP",
-        code::MULTI_EXIT_DISC => "MULTI_EXIT_DISC",
-        code::LOCAL_PREF => "LOCAL_PREF",
-        code::ATOMIC_AGGREGATE => "ATOMIC_AGGREGATE",
-        code::AGGREGATOR => "AGGREGATOR",
-        code::COMMUNITIES => "COMMUNITIES",
-        code::MP_REACH_NLRI => "MP_REACH_NLRI",
-        code::MP_UNREACH_NLRI => "MP_UNREACH_NLRI",
-        code::AS4_PATH => "AS4_PATH",
-        code::AS4_AGGREGATOR => "AS4_AGGREGATOR",
-        code::LARGE_COMMUNITIES => "LARGE_COMMUNITY",
-        _ => "path attribute",
-    }
 }

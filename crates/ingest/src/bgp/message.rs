@@ -275,7 +275,11 @@ pub(crate) fn update(
     let attributes = body.part(len.into(), "path attributes")?;
     let width = if from.four_byte_asns { AsWidth::Four } else { AsWidth::Two };
     let (at, mut attributes) = (attributes, PathAttributes::default());
-    let mut fault = attributes.read_on(at, width, AttributeContext::Message);
+    let context = match out.rules {
+        Some(SessionRules { is_external, .. }) => AttributeContext::Session { is_external },
+        None => AttributeContext::Message,
+    };
+    let mut fault = attributes.read_on(at, width, context);
     if out.rules.is_some() {
         fault = fault.or_else(|| attributes.unrecognized());
     }

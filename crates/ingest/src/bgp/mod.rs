@@ -43,6 +43,7 @@
 mod as_path;
 mod attributes;
 mod capability;
+mod code;
 mod cursor;
 mod message;
 mod nlri;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::attributes::{attribute, code, is_unrecognized};
+use super::attributes::attribute;
+use super::code::{self, is_unrecognized};
 use super::cursor::{Afi, Cursor, DecodeFault};
 use super::message::{HEADER, PeerEncoding};
 

@@ -18,6 +18,8 @@ use crate::Sink;
 /// | an empty path, from an external neighbour | withdrawn | RFC 4271, 5.1.2 |
 /// | a next hop in 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3, `::`, `::1` or ff00::/8 | withdrawn | RFC 7606, 7.3 |
 /// | our own address as next hop, our own AS in the path | withdrawn; no error | RFC 4271, 5.1.3, 9.1.2 |
+/// | LOCAL_PREF, ORIGINATOR_ID, CLUSTER_LIST from an external neighbour | the attribute is discarded | RFC 7606, 7.5, 7.9, 7.10 |
+/// | AS4_PATH, AS4_AGGREGATOR where AS numbers have four bytes | the attribute is discarded | RFC 6793, 4.1 |
 /// | an unknown attribute that is marked well-known | the session ends | RFC 4271, 6.3 |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionRules {

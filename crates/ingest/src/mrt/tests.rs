@@ -199,9 +199,12 @@ fn multiprotocol_routes() {
         lines(&bytes),
         ["- 0 2002::/16", "+ 0 10.0.0.0/8 192.0.2.9 65536", "+ 0 2001:db8::/32 2001:db8::7 65536"]
     );
-    let multicast = bgp4mp(4, AsWidth::Four, &update_body(&[], &reach(2), &[]));
-    let sink = decode(&multicast);
-    assert_eq!((sink.lines.len(), sink.damage.len(), sink.ignored), (0, 0, 1));
+    // Multicast, labelled unicast (2001:db8::/32 with label 16), VPN.
+    let labelled = [&[0, 2, 4, 32][..], &pair, &[0, 56, 0, 1, 1, 0x20, 1, 0xd, 0xb8]].concat();
+    for attributes in [reach(2), attribute(14, &labelled), attribute(15, &[0, 1, 128, 0])] {
+        let sink = decode(&bgp4mp(4, AsWidth::Four, &update_body(&[], &attributes, &[])));
+        assert_eq!((sink.lines.len(), sink.damage.len(), sink.ignored), (0, 0, 1));
+    }
 }
 
 #[test]
@@ -242,11 +245,12 @@ fn tables_with_a_table_of_peers() {
         rib(8, &[8, 11], &[entry(1, Some(5), &attrs)]),
         rib(6, &[0, 1, 1, 8, 12], &[entry(1, None, &attrs)]),
         rib(6, &[0, 1, 128, 8, 12], &[entry(1, None, &attrs)]),
+        rib(6, &[0, 1, 4, 32, 0, 1, 1, 12], &[entry(1, None, &attrs)]),
         rib(3, &[8, 13], &[entry(1, None, &attrs)]),
     ]
     .concat();
     let sink = decode(&bytes);
-    assert_eq!((sink.damage.len(), sink.ignored), (0, 2));
+    assert_eq!((sink.damage.len(), sink.ignored), (0, 3));
     assert_eq!(
         sink.lines,
         [

@@ -114,6 +114,21 @@ fn malformed_and_missing_attributes_withdraw() {
         (vec![origin, path, next_hop, &[0x40, 5, 6, 0, 0, 0, 1, 0, 0]], "LOCAL_PREF is 2"),
         (vec![origin, path, next_hop, &[0xc0, 8, 3, 0, 0, 0]], "COMMUNITIES is 3 bytes too"),
         (vec![origin, path, next_hop, &[0xc0, 32, 4, 0, 0, 0, 0]], "LARGE_COMMUNITY is 4"),
+        (vec![origin, path, next_hop, &[0xc0, 8, 0]], "COMMUNITIES is empty"),
+        (vec![origin, path, next_hop, &[0xc0, 32, 0]], "LARGE_COMMUNITY is empty"),
+        (vec![origin, path, next_hop, &[0xc0, 16, 0]], "EXTENDED_COMMUNITIES is empty"),
+        (
+            vec![origin, path, next_hop, &[0xc0, 16, 4, 0, 2, 0, 1]],
+            "EXTENDED_COMMUNITIES is 4 bytes",
+        ),
+        (vec![origin, path, next_hop, &[0xc0, 25, 0]], "IPV6_EXTENDED_COMMUNITIES is empty"),
+        (vec![origin, path, next_hop, &[0xc0, 25, 1, 0]], "IPV6_EXTENDED_COMMUNITIES is 1 bytes"),
+        (vec![origin, path, next_hop, &[0x80, 9, 3, 1, 2, 3]], "ORIGINATOR_ID needs 4 bytes, 3"),
+        (vec![origin, path, next_hop, &[0x80, 9, 5, 1, 2, 3, 4, 5]], "ORIGINATOR_ID is 1 bytes"),
+        (vec![origin, path, next_hop, &[0x80, 10, 0]], "CLUSTER_LIST is empty"),
+        (vec![origin, path, next_hop, &[0x80, 10, 2, 1, 2]], "CLUSTER_LIST is 2 bytes too long"),
+        (vec![origin, path, next_hop, &[0xc0, 35, 2, 1, 2]], "ONLY_TO_CUSTOMER needs 4 bytes, 2"),
+        (vec![origin, path, next_hop, &[0xc0, 35, 5, 1, 2, 3, 4, 5]], "ONLY_TO_CUSTOMER is 1"),
     ] {
         let (fault, lines) = update(&attributes);
         assert!(fault.as_ref().is_some_and(|f| f.starts_with(what)), "{fault:?}: {what}");
@@ -138,7 +153,11 @@ fn malformed_and_missing_attributes_withdraw() {
         (vec![origin, path, next_hop, &[0x40, 8, 4, 0, 1, 0, 1]], "COMMUNITIES is marked"),
         (vec![origin, path, next_hop, &[0x40, 15, 3, 0, 2, 1]], "MP_UNREACH_NLRI is marked"),
         (vec![origin, path, next_hop, &[0x80, 17, 0]], "AS4_PATH is marked"),
-        (vec![origin, path, next_hop, &[0x80, 32, 0]], "LARGE_COMMUNITY is marked"),
+        (vec![origin, path, next_hop, &[0x80, 16, 8, 0, 2, 0, 1, 0, 0, 0, 1]], "EXTENDED_COMM"),
+        (vec![origin, path, next_hop, &[0xc0, 9, 4, 1, 2, 3, 4]], "ORIGINATOR_ID is marked"),
+        (vec![origin, path, next_hop, &[0xc0, 10, 4, 1, 2, 3, 4]], "CLUSTER_LIST is marked"),
+        (vec![origin, path, next_hop, &[0x80, 35, 4, 0, 0, 0, 1]], "ONLY_TO_CUSTOMER is marked"),
+        (vec![origin, path, next_hop, &[&[0x80, 32, 12][..], &[0; 12]].concat()], "LARGE_COMM"),
     ] {
         let (fault, lines) = update(&attributes);
         assert!(fault.as_ref().is_some_and(|f| f.starts_with(what)), "{fault:?}: {what}");
@@ -152,6 +171,123 @@ fn malformed_and_missing_attributes_withdraw() {
     let (fault, lines) = update(&[origin, path, next_hop, unreach, unreach]);
     assert_eq!(fault.unwrap(), "MP_UNREACH_NLRI comes twice");
     assert_eq!(lines, ["- 0 10.0.0.0/8"]);
+}
+
+/// RFC 7606, 7.5 to 7.7, 7.9 and 7.10, RFC 6793: of these the attribute is discarded, and the route is kept.
+#[test]
+fn malformed_attributes_that_are_discarded() {
+    let rules = |is_external| SessionRules { local_asn: 65000, is_external, local_address: None };
+    let route = |more: &[u8], rules: Option<SessionRules>, four_byte_asns| {
+        let path: &[u8] = if four_byte_asns { &[0, 0, 0x5b, 0xa0] } else { &[0x5b, 0xa0] };
+        let attributes = [
+            &[0x40, 1, 1, 0, 0x40, 3, 4, 192, 0, 2, 1, 0x40, 2, 2 + path.len() as u8, 2, 1][..],
+            path,
+            more,
+        ]
+        .concat();
+        let body = [&[0, 0, 0, attributes.len() as u8], &attributes[..], &[8, 10]].concat();
+        let (mut sink, mut messages) = (Collected::default(), Messages::default());
+        if let Some(rules) = rules {
+            messages.judge_by(rules);
+        }
+        let from = PeerEncoding { four_byte_asns, ..PeerEncoding::default() };
+        let result = messages.decode(&message(2, &body), from, 0, &mut sink);
+        assert_eq!(result.is_ok(), sink.lines[0].starts_with('+'), "{result:?}");
+        sink.lines.remove(0)
+    };
+    let (kept, withdrawn) = ("+ 0 10.0.0.0/8 192.0.2.1 23456", "- 0 10.0.0.0/8");
+    for four_byte_asns in [false, true] {
+        // ATOMIC_AGGREGATE with a value; AGGREGATOR and AS4_AGGREGATOR of any length, and of AS 0; AS4_PATH.
+        for more in [
+            &[0x40, 6, 1, 0][..],
+            &[0xc0, 7, 0],
+            &[0xc0, 7, 3, 0, 0, 1],
+            &[0xc0, 7, 9, 0, 0, 0, 1, 0, 0, 0, 1, 0],
+            &[0xc0, 7, 8, 0, 0, 0, 0, 192, 0, 2, 1],
+            &[0xc0, 18, 0],
+            &[0xc0, 18, 8, 0, 0, 0, 0, 192, 0, 2, 1],
+            &[0xc0, 17, 1, 2],
+            &[0xc0, 17, 0],
+        ] {
+            for rules in [None, Some(rules(true)), Some(rules(false))] {
+                assert_eq!(route(more, rules, four_byte_asns), kept, "{more:?}");
+            }
+        }
+    }
+    // What only routers of one AS tell each other, even with wrong flags.
+    for more in [&[0x40, 5, 2, 0, 0][..], &[0xc0, 9, 1, 0], &[0x80, 10, 0], &[0x40, 10, 1, 7]] {
+        assert_eq!(route(more, Some(rules(true)), true), kept, "{more:?}");
+        assert_eq!(route(more, Some(rules(false)), true), withdrawn, "{more:?}");
+        assert_eq!(route(more, None, true), withdrawn, "{more:?}");
+    }
+    // AS4_PATH is for speakers of two-byte numbers; a record of a collector may have it with four-byte ones.
+    let as4_path = &[0xc0, 17, 6, 2, 1, 0, 1, 0, 0];
+    let completed = "+ 0 10.0.0.0/8 192.0.2.1 65536";
+    assert_eq!(route(as4_path, Some(rules(true)), false), completed);
+    assert_eq!(route(as4_path, Some(rules(true)), true), kept);
+    assert_eq!(route(as4_path, None, true), completed);
+    // An AGGREGATOR that is no AS_TRANS makes AS4_PATH stale, if both aggregators are valid.
+    let valid: &[u8] = &[0xc0, 7, 6, 0xfb, 0xf4, 192, 0, 2, 1];
+    let as4: &[u8] = &[0xc0, 18, 8, 0, 1, 0, 0, 192, 0, 2, 1];
+    assert_eq!(route(&[valid, as4, as4_path].concat(), Some(rules(true)), false), kept);
+    let short: &[u8] = &[0xc0, 7, 5, 0xfb, 0xf4, 192, 0, 2];
+    assert_eq!(route(&[short, as4, as4_path].concat(), Some(rules(true)), false), completed);
+}
+
+/// What is passed over, and counted where it has routes: other families, and attributes that are not kept. A labelled
+/// route never becomes a prefix.
+#[test]
+fn passed_over() {
+    let base = [
+        &[0x40, 1, 1, 0, 0x40, 2, 6, 2, 1, 0, 0, 0xfb, 0xf4, 0x40, 3, 4, 192, 0, 2, 1][..],
+        // A community; a route target, AIGP, AGGREGATOR.
+        &[0xc0, 8, 4, 0xfb, 0xf4, 0, 7, 0xc0, 16, 8, 0, 2, 0xfb, 0xf4, 0, 0, 0, 1],
+        &[
+            0x80, 26, 11, 1, 0, 11, 0, 0, 0, 0, 0, 0, 0, 9, 0xc0, 7, 8, 0, 0, 0xfb, 0xf4, 10, 0, 0,
+            1,
+        ],
+    ]
+    .concat();
+    struct Routes(Vec<String>, Vec<&'static str>);
+    impl Sink for Routes {
+        fn update(&mut self, update: &fibula_core::Update<'_>) {
+            self.0.push(format!("{} {:?}", update.prefix, update.change));
+        }
+        fn damage(&mut self, damage: &crate::Damage) -> std::ops::ControlFlow<()> {
+            panic!("{damage}")
+        }
+        fn ignored(&mut self, what: &'static str) {
+            self.1.push(what);
+        }
+    }
+    let options = BgpOptions { as_path: true, communities: true };
+    let routes = |attributes: &[u8], nlri: &[u8]| {
+        let body = [&[0, 0, 0, attributes.len() as u8], attributes, nlri].concat();
+        let mut sink = Routes(Vec::new(), Vec::new());
+        let from = PeerEncoding::default();
+        Messages::new(options).decode(&message(2, &body), from, 0, &mut sink).unwrap();
+        sink
+    };
+    let Routes(lines, ignored) = routes(&base, &[8, 10]);
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].contains(r#"communities: "64500:7""#) && ignored.is_empty(), "{lines:?}");
+    // 10.0.0.0/8 and 2001::/16 with label 16 (SAFI 4), multicast (2), flow specifications (133), EVPN (25, 70).
+    let v6_next_hop = [&[16, 0x20, 1][..], &[0; 13], &[9]].concat();
+    for (afi, safi, next_hop, nlri) in [
+        (1, 4, &[4, 192, 0, 2, 1][..], &[32, 0, 1, 1, 10][..]),
+        (2, 4, &v6_next_hop, &[40, 0, 1, 1, 0x20, 1]),
+        (1, 2, &[4, 192, 0, 2, 1], &[8, 10]),
+        (1, 133, &[0], &[3, 1, 8, 10]),
+        (25, 70, &[4, 192, 0, 2, 1], &[3, 17, 0, 0]),
+    ] {
+        let reach = [&[0, afi, safi], next_hop, &[0], nlri].concat();
+        let reach = [&[0x80, 14, reach.len() as u8], &reach[..]].concat();
+        let unreach = [&[0x80, 15, 3 + nlri.len() as u8, 0, afi, safi], nlri].concat();
+        for attribute in [&reach, &unreach] {
+            let Routes(lines, ignored) = routes(&[&base[..], attribute].concat(), &[]);
+            assert_eq!((lines, ignored), (Vec::<String>::new(), vec![NOT_READ]), "{afi} {safi}");
+        }
+    }
 }
 
 /// What a session refuses, and what an archive keeps.
