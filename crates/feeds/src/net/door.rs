@@ -11,9 +11,10 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 
 use super::keys::Keys;
-use super::report::{OnReport, SourceEvent, SourceReport, Throttle};
+use super::report::{OnReport, SourceEvent, SourceReport};
 use super::source::{Listen, ProtocolFactory};
 use super::stream::{is_interrupted, is_pause, remote};
+use crate::LogLimit;
 
 pub(super) struct Door {
     name: Arc<str>,
@@ -24,10 +25,10 @@ pub(super) struct Door {
     speakers: Vec<(AnyPrefix, ProtocolFactory)>,
     pub(super) limit: usize,
     keys: Keys,
-    refusals: Throttle,
+    refusals: LogLimit,
     /// Limits the reports of sessions that end with their connections, because each new connection of such an address
     /// is a new session.
-    pub(super) passing: Throttle,
+    pub(super) passing: LogLimit,
     /// The time of the next attempt, after the system had no free descriptor.
     pub(super) pause: Option<Duration>,
     pub(super) accepted: u64,
@@ -55,8 +56,8 @@ impl Door {
             speakers: listen.speakers,
             limit: listen.limit,
             keys,
-            refusals: Throttle::default(),
-            passing: Throttle::default(),
+            refusals: LogLimit::of_reports(5),
+            passing: LogLimit::of_reports(5),
             pause: None,
             accepted: 0,
             trouble: None,
@@ -157,7 +158,7 @@ impl Door {
         on_report: &OnReport,
     ) {
         self.trouble = Some(format!("refused {address}: {why}"));
-        let Some(more) = self.refusals.pass(now) else { return };
+        let Some(more) = self.refusals.admit(now) else { return };
         if more > 0 {
             self.report(on_report, SourceEvent::More { count: more });
         }

@@ -240,7 +240,7 @@ impl Hub {
             let source = Arc::clone(&slot.source);
             let is_over = link.is_over() && self.is_stranger(&source, key);
             if is_over {
-                let reports = link.reports.clone();
+                let reports = Arc::clone(&link.reports);
                 if let Some(door) = self.door_mut(&source) {
                     door.passing.keep_up(&reports);
                 }

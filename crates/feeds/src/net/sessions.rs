@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fibula_rib::{Listener, Peer, Rib};
@@ -14,11 +14,11 @@ use super::cut::CutSessions;
 use super::door::Door;
 use super::hub::Hub;
 use super::link::{Context, Link, Shown, Via};
-use super::report::{OnReport, SourceEvent, SourceReport, Throttle};
+use super::report::{OnReport, SourceEvent, SourceReport};
 use super::slots::Thing;
 use super::source::{ProtocolFactory, SessionContext};
 use super::stream::Stream;
-use crate::{Clock, ConnectionRefusal, Event, FeedError, SystemClock};
+use crate::{Clock, ConnectionRefusal, Event, FeedError, LogLimit, SystemClock};
 
 /// The peers that have routes in a table, with their numbers: those of its checkpoint, for [`Hub::adopt`].
 pub fn speaking(rib: &Rib) -> Vec<(u32, Peer)> {
@@ -115,7 +115,7 @@ impl Hub {
         let Some(running) = self.sources.get_mut(source) else { return key };
         running.sessions.insert(address, key);
         let shown = Shown { endpoint: address.to_string(), ..running.shown.clone() };
-        let mut link = self.link((name, shown), Some(address), speaker, Via::Accepted, key);
+        let link = self.link((name, shown), Some(address), speaker, Via::Accepted, key);
         if let Some(door) = self.door(source) {
             link.reports.keep_up(&door.passing);
         }
@@ -221,10 +221,10 @@ fn events_of(
     (on_report, cut): (OnReport, Arc<CutSessions>),
     clock: SystemClock,
 ) -> Box<dyn Fn(Event) + Send> {
-    let (damage, others) = (Mutex::new(Throttle::default()), Mutex::new(Throttle::of(20)));
+    let (damage, others) = (LogLimit::of_reports(5), LogLimit::of_reports(20));
     Box::new(move |event| {
         let report = |what| on_report(SourceReport { source: Arc::clone(&source), what });
-        let throttle = match &event {
+        let limit = match &event {
             Event::CutOff { session, .. } => {
                 cut.add(session);
                 let source = Arc::clone(session);
@@ -233,7 +233,7 @@ fn events_of(
             Event::Damaged(_) => &damage,
             _ => &others,
         };
-        match throttle.lock().unwrap_or_else(PoisonError::into_inner).pass(clock.now()) {
+        match limit.admit(clock.now()) {
             None => return,
             Some(0) => {}
             Some(count) => report(SourceEvent::More { count }),

@@ -5,7 +5,6 @@ mod order;
 mod watch;
 mod worker;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -21,12 +20,12 @@ use self::watch::Watch;
 use self::worker::{Found, Worker};
 use super::cut::CutSessions;
 use super::link::{Context, Shown, TURN, is_fatal};
-use super::report::{OnReport, SourceEvent, SourceReport, Throttle};
+use super::report::{OnReport, SourceEvent, SourceReport};
 use super::source::Folder;
 use fibula_rib::Listener;
 
 use crate::peer_mapper::{PeerMapper, Peers};
-use crate::{Event, FeedError, SourceState, SourceStatus};
+use crate::{Event, FeedError, LogLimit, SourceState, SourceStatus};
 
 /// Maximum number of blocks that the worker reads ahead.
 const AHEAD: usize = 8;
@@ -47,7 +46,7 @@ pub(super) struct Reader {
     look: Option<Duration>,
     peers: Peers,
     file: Option<Reading>,
-    damage: RefCell<Throttle>,
+    damage: LogLimit,
     pub(super) state: SourceState,
     since: SystemTime,
     last: Option<Duration>,
@@ -103,7 +102,7 @@ impl Reader {
             look: Some(Duration::ZERO),
             peers: Peers::default(),
             file: None,
-            damage: RefCell::default(),
+            damage: LogLimit::of_reports(5),
             state: SourceState::Idle,
             since: SystemTime::now(),
             last: None,
@@ -237,7 +236,7 @@ impl Reader {
             if let Event::CutOff { session, .. } = &event {
                 cut.add(session);
             }
-            report_damage(event, (name, &file), &mut damage.borrow_mut(), cx.now, cx.on_report)
+            report_damage(event, (name, &file), damage, cx.now, cx.on_report)
         };
         let mut mapper = PeerMapper {
             to: &mut *cx.to,
@@ -357,13 +356,13 @@ impl Reader {
 fn report_damage(
     event: Event,
     (source, file): (&Arc<str>, &Arc<str>),
-    throttle: &mut Throttle,
+    limit: &LogLimit,
     now: Duration,
     on_report: &OnReport,
 ) {
     let report = |what| on_report(SourceReport { source: Arc::clone(source), what });
     let Event::Damaged(damage) = event else { return report(SourceEvent::Protocol(event)) };
-    let Some(more) = throttle.pass(now) else { return };
+    let Some(more) = limit.admit(now) else { return };
     if more > 0 {
         report(SourceEvent::More { count: more });
     }

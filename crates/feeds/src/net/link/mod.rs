@@ -12,9 +12,9 @@ use self::opening::SERVED;
 pub(in crate::net) use self::opening::Via;
 use super::ahead::{Ahead, AheadTotal};
 use super::outbox::Outbox;
-use super::report::{OnReport, SourceEvent, SourceReport, Throttle};
+use super::report::{OnReport, SourceEvent, SourceReport};
 use super::stream::{Got, Stream, is_interrupted, is_pause};
-use crate::{ConnectionRefusal, FeedError, Protocol, SourceState, SourceStatus};
+use crate::{ConnectionRefusal, FeedError, LogLimit, Protocol, SourceState, SourceStatus};
 
 /// The parts of the loop that a session uses.
 pub(in crate::net) struct Context<'a> {
@@ -61,7 +61,7 @@ pub(in crate::net) struct Link {
     state: (SourceState, SystemTime),
     trouble: Option<String>,
     /// Limits the reports about successive connections.
-    pub(in crate::net) reports: Throttle,
+    pub(in crate::net) reports: Arc<LogLimit>,
 }
 
 enum Line {
@@ -99,7 +99,7 @@ impl Link {
             last: None,
             state: (SourceState::Idle, SystemTime::now()),
             trouble: None,
-            reports: Throttle::of(20),
+            reports: Arc::new(LogLimit::of_reports(20)),
         }
     }
 
@@ -388,7 +388,7 @@ impl Link {
     fn report(&mut self, cx: &Context<'_>, what: SourceEvent) {
         let report = |what| (cx.on_report)(SourceReport { source: Arc::clone(&self.name), what });
         // A daemon that reconnects all the time must not fill the disk with reports.
-        match self.reports.pass(cx.now) {
+        match self.reports.admit(cx.now) {
             None => return,
             Some(0) => {}
             Some(count) => report(SourceEvent::More { count }),
