@@ -1,14 +1,19 @@
 //! Folders in which files appear.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use fibula_core::AnyPrefix;
 use fibula_feeds::SourceState;
 use fibula_feeds::net::{Endpoint, FeedSource, Folder};
 use fibula_ingest::Decoder;
+use fibula_ingest::bgp::BgpOptions;
+use fibula_ingest::mrt::MrtDecoder;
 use fibula_rib::Peer;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -176,6 +181,8 @@ fn a_damaged_file_leaves_nothing() {
     put(path, "updates.1005", "peer 0 1\n+ 0 2001:db8::/32 1\nwhat\n");
     net.wait("the last", |net| taken_of(net, "updates.1005"));
     assert_eq!(net.paths(), table(&["2001:db8::/32"], 1));
+    // Another start would begin before the first file that is missing.
+    assert_eq!(net.position(), "");
     for report in [
         "mrt: updates.1001: 3 of 3 records are damaged; the first is record 1, byte 0: no such word; nothing of it",
         "mrt: updates.1002: behind byte 0: not lines; nothing of it was taken",
@@ -200,6 +207,111 @@ fn a_damaged_file_leaves_nothing() {
     net.wait("its absence", |net| net.has_report("it is gone; the next attempt is made in 10s"));
     net.wait("the state", |net| net.state("mrt") == Some(SourceState::Lost));
     fs::rename(path.with_extension("away"), path).unwrap();
+}
+
+/// A file that is damaged after it was checked, while it is read: what was taken of it may be wrong, so that only a dump
+/// makes the table whole, and not the file itself.
+#[test]
+fn a_file_that_is_damaged_while_it_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    put(path, "rib.1000", "peer 0 1\n+ 0 1.0.0.0/8 1\n");
+    // More than is read ahead.
+    let text: String =
+        (0..200_000).map(|i| format!("+ 0 10.{}.{}.0/24 1\n", i / 250 % 250, i % 250)).collect();
+    let mut archive = GzEncoder::new(Vec::new(), Compression::none());
+    archive.write_all(b"peer 0 1\n").unwrap();
+    archive.write_all(text.as_bytes()).unwrap();
+    let whole = archive.finish().unwrap();
+    let (damaged, file) = (whole.clone(), path.join("updates.1005.gz"));
+    // A decoder of the worker checks each file, then one of the loop takes it: the fourth is about to take this one.
+    let (made, at_work) = (Arc::new(AtomicUsize::new(0)), file.clone());
+    let decoder = move || {
+        if made.fetch_add(1, Ordering::SeqCst) == 3 {
+            let mut damaged = damaged.clone();
+            let value = damaged.windows(6).rposition(|bytes| bytes == b"/24 1\n").unwrap() + 4;
+            damaged[value] ^= 1;
+            let mut open = OpenOptions::new().write(true).open(&at_work).unwrap();
+            open.write_all(&damaged).unwrap();
+        }
+        Box::new(Lines::default()) as Box<dyn Decoder>
+    };
+    let mut source = folder(path, Duration::ZERO, None);
+    if let Endpoint::Folder(folder) = &mut source.endpoint {
+        folder.decoder = Arc::new(decoder);
+    }
+    let net = Net::start(vec![source]);
+    net.wait("the dump", |net| is_up(net) && taken_of(net, "rib.1000"));
+    put_bytes(path, "updates.1005.gz", &whole);
+    let is_damaged = |net: &Net| net.state("mrt") == Some(SourceState::Damaged);
+    net.wait("the damage", |net| is_damaged(net) && net.has_report("mrt: updates.1005.gz: behind"));
+    assert!(net.has_report(" updates of it were taken"), "{:#?}", net.reports());
+    // A sound file in its place is taken, but what the damaged one brought is still there.
+    put(path, "updates.1005.gz", "peer 0 1\n+ 0 2.0.0.0/8 1\n");
+    net.wait("the sound one", |net| taken_of(net, "updates.1005.gz"));
+    net.wait("its end", |net| net.paths().len() > 2 && is_damaged(net));
+    // Another start would begin with the dump.
+    assert_eq!(net.position(), "");
+    put(path, "rib.1010", "peer 0 1\n+ 0 3.0.0.0/8 1\n");
+    net.wait("the dump", |net| is_up(net) && taken_of(net, "rib.1010"));
+    assert_eq!(net.paths(), table(&["3.0.0.0/8"], 1));
+}
+
+/// Archives of MRT with a flipped bit, at many places: nothing that the sound file does not have is in the table.
+#[test]
+fn archives_with_flipped_bits() {
+    let recorded_bytes = |name| {
+        let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
+        fs::read(testdata.join(name)).unwrap()
+    };
+    let sound = recorded_bytes("mrt/mrtparse-samples/quagga_bgp");
+    let mut archive = GzEncoder::new(Vec::new(), Compression::best());
+    archive.write_all(&sound).unwrap();
+    let sound = archive.finish().unwrap();
+    let bview = recorded_bytes("mrt/pyasn-bview.20140112.1600_3samples.bz2");
+    let of = |files: &[(String, Vec<u8>)]| {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            put_bytes(directory.path(), name, bytes);
+        }
+        let mut source = folder(directory.path(), Duration::ZERO, None);
+        if let Endpoint::Folder(folder) = &mut source.endpoint {
+            let options = BgpOptions { as_path: true, communities: true };
+            folder.decoder = Arc::new(move || Box::new(MrtDecoder::new(options)));
+        }
+        let net = Net::start(vec![source]);
+        net.wait("all", |net| is_up(net) || net.state("mrt") == Some(SourceState::Damaged));
+        let (state, rib) = (net.state("mrt").unwrap(), net.table.0.lock().unwrap());
+        let mut paths = BTreeSet::new();
+        for prefix in fibula_feeds::prefixes(&rib, 0) {
+            let of_prefix = match prefix {
+                AnyPrefix::V4(prefix) => rib.paths::<u32>(0, prefix),
+                AnyPrefix::V6(prefix) => rib.paths::<u128>(0, prefix),
+            };
+            for path in of_prefix {
+                let peer = &rib.peers()[path.peer as usize];
+                paths.insert(format!("{prefix} {peer:?} {} {:?}", path.path_id, path.attributes));
+            }
+        }
+        (state, paths)
+    };
+    let files = |of: &[u8], end: &str| vec![(format!("updates.1000{end}"), of.to_vec())];
+    let mut random = 1u64;
+    for (bytes, end) in [(sound, ".gz"), (bview, ".bz2")] {
+        let (_, wanted) = of(&files(&bytes, end));
+        assert!(!wanted.is_empty());
+        let flipped = |i: u32| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let (mut bytes, bit) = (bytes.clone(), random as usize % (bytes.len() * 8));
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            (format!("updates.{i}{end}"), bytes)
+        };
+        let (state, paths) = of(&(1000..1200).map(flipped).collect::<Vec<_>>());
+        assert_eq!(state, SourceState::Damaged);
+        assert!(paths.is_subset(&wanted), "{:#?}", paths.difference(&wanted).next());
+    }
 }
 
 #[test]
@@ -232,6 +344,18 @@ fn a_damaged_dump_is_no_beginning() {
     put(path, "updates.2005", "peer 0 1\n+ 0 13.0.0.0/8 1\n");
     net.wait("the whole one", |net| is_up(net) && taken_of(net, "updates.2005"));
     assert_eq!(net.paths(), table(&["12.0.0.0/8", "13.0.0.0/8"], 1));
+    assert_eq!(net.position(), "updates.2005");
+    put(path, "updates.2010", "peer 0 1\n+ 0 14.0.0.0/8 ");
+    put(path, "updates.2015", "peer 0 1\n+ 0 15.0.0.0/8 1\n");
+    net.wait("the later one", |net| taken_of(net, "updates.2015"));
+    net.wait("the state", |net| net.state("mrt") == Some(SourceState::Damaged));
+    // Another start finds the damaged file again.
+    let position = net.position();
+    assert_eq!(position, "updates.2005");
+    drop(net);
+    let net = Net::start(vec![folder(path, Duration::ZERO, Some(&position))]);
+    net.wait("the state", |net| net.state("mrt") == Some(SourceState::Damaged));
+    assert!(taken_of(&net, "updates.2015"));
 }
 
 #[test]

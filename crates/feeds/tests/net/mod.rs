@@ -28,9 +28,9 @@ pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A table that the test reads while the loop feeds it.
+/// A table that the test reads while the loop feeds it, and the last position of a source.
 #[derive(Clone, Default)]
-pub struct Table(pub Arc<Mutex<Rib>>);
+pub struct Table(pub Arc<Mutex<Rib>>, Arc<Mutex<String>>);
 
 impl Listener for Table {
     fn peer(&mut self, peer: &Peer) -> u32 {
@@ -50,6 +50,9 @@ impl Listener for Table {
     }
     fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
         self.0.lock().unwrap().event(event)
+    }
+    fn position(&mut self, _: &str, position: &str) {
+        position.clone_into(&mut self.1.lock().unwrap());
     }
 }
 
@@ -79,7 +82,7 @@ impl Net {
             hub.add(source).unwrap();
         }
         let peers = fibula_feeds::net::speaking(&rib);
-        let table = Table(Arc::new(Mutex::new(rib)));
+        let table = Table(Arc::new(Mutex::new(rib)), Arc::default());
         hub.adopt(&peers, &mut table.clone()).unwrap();
         let (handle, mut fed) = (hub.handle(), table.clone());
         let thread = thread::spawn(move || hub.run(&mut fed));
@@ -111,6 +114,11 @@ impl Net {
 
     pub fn paths(&self) -> Paths {
         paths(&self.table.0.lock().unwrap())
+    }
+
+    /// The position that a checkpoint would have.
+    pub fn position(&self) -> String {
+        self.table.1.lock().unwrap().clone()
     }
 
     pub fn status(&self, name: &str) -> Option<SourceStatus> {

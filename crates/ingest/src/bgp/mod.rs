@@ -13,8 +13,8 @@
 //! distinguisher. MRT records contain only unicast routes. Routes of other families are counted as ignored.
 //!
 //! Archives and monitored sessions (MRT, BMP) have routes that a router accepted: what can be read of them is kept. A
-//! session of ours refuses routes that break one of the [`SessionRules`]; of archives and monitored sessions each broken
-//! rule is counted ([`Sink::noted`](crate::Sink::noted)).
+//! session of ours refuses routes that break one of the [`SessionRules`]; of archives and monitored sessions each
+//! broken rule is counted ([`Sink::noted`](crate::Sink::noted)).
 //!
 //! ```
 //! use fibula_ingest::{Collected, bgp::{BgpOptions, Message, Messages, PeerEncoding, framed}};

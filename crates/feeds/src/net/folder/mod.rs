@@ -53,6 +53,9 @@ pub(super) struct Reader {
     trouble: Option<String>,
     /// The files that the table lacks because they are damaged, and why.
     missing: BTreeMap<String, String>,
+    /// The first file since the last dump of which only a part was taken, and why. What was taken of it may be wrong,
+    /// and stays until the next dump even if the file is replaced.
+    partial: Option<(String, String)>,
     cut: Arc<CutSessions>,
 }
 
@@ -78,13 +81,14 @@ impl Reader {
         let worker = Worker {
             folder: folder.path.clone(),
             settle: folder.settle,
-            after: folder.after.as_deref().and_then(Name::of),
+            after: folder.after.as_deref().filter(|after| !after.is_empty()).and_then(Name::of),
             to,
             waker,
             complete: Default::default(),
             growing: BTreeMap::new(),
             taken: BTreeMap::new(),
             refused: BTreeMap::new(),
+            needs_dump: false,
             decoder: Arc::clone(&folder.decoder),
         };
         // The thread is not joined: a hanging disk must not block a loop that stops.
@@ -108,6 +112,7 @@ impl Reader {
             last: None,
             trouble: None,
             missing: BTreeMap::new(),
+            partial: None,
             cut,
         })
     }
@@ -275,13 +280,18 @@ impl Reader {
             }
         }
         match failed {
-            None if name.is_dump() => self.missing.clear(),
+            None if name.is_dump() => (self.missing, self.partial) = Default::default(),
             None => drop(self.missing.remove(&name.0)),
             Some(_) => {}
         }
         let name = name.0;
         self.peers.figures.remarks.insert("file", name.clone());
-        cx.to.position(&self.name, &name);
+        // After a restart, a file that is missing is found again, and what a partial one brought is replaced by a dump.
+        match (&self.partial, self.missing.is_empty()) {
+            _ if failed.is_some() => cx.to.position(&self.name, ""),
+            (None, true) => cx.to.position(&self.name, &name),
+            _ => {}
+        }
         let figures = &self.peers.figures;
         let updates = figures.announced + figures.withdrawn - before.0;
         let damaged = figures.damaged - before.1;
@@ -291,7 +301,7 @@ impl Reader {
                 let offset = driver.offset();
                 let why =
                     format!("behind byte {offset}: {why}; {updates} updates of it were taken");
-                self.missing.insert(name.clone(), why.clone());
+                self.partial.get_or_insert((name.clone(), why.clone()));
                 self.pass_over(name, why, cx);
             }
         }
@@ -313,7 +323,8 @@ impl Reader {
 
     /// All files that are there were read.
     fn set_taken(&mut self) {
-        let missing = self.missing.first_key_value();
+        let partial = self.partial.as_ref().map(|(file, why)| (file, why));
+        let missing = self.missing.first_key_value().or(partial);
         self.trouble = missing.map(|(file, why)| format!("{file}: {why}"));
         self.set(if missing.is_some() { SourceState::Damaged } else { SourceState::Up });
     }

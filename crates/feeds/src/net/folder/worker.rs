@@ -53,6 +53,8 @@ pub(super) struct Worker {
     pub(super) taken: BTreeMap<Name, Option<Stamp>>,
     /// The files that were refused, with their stamps: they are read again if they change while it is their turn.
     pub(super) refused: BTreeMap<Name, Option<Stamp>>,
+    /// A file was damaged after it had been checked, and a part of it was passed on: only a dump corrects that.
+    pub(super) needs_dump: bool,
 }
 
 /// Maximum number of files whose stamps are kept.
@@ -139,7 +141,8 @@ impl Worker {
             }
             let is_begun = self.after.is_some();
             // What a refused file would have brought, the next dump brings.
-            let is_needed = !name.is_dump() || !is_begun || !self.refused.is_empty();
+            let lacks_any = self.needs_dump || !self.refused.is_empty();
+            let is_needed = !name.is_dump() || !is_begun || lacks_any;
             if is_needed {
                 match self.remains(&name) {
                     Ok(None) if self.take(&name)? => {}
@@ -231,6 +234,7 @@ impl Worker {
             read = Err(io::Error::other("it changed while it was read"));
         }
         let is_whole = read.is_ok();
+        self.needs_dump = !is_whole || self.needs_dump && !name.is_dump();
         match is_whole {
             true if name.is_dump() => self.refused.clear(),
             true => drop(self.refused.remove(name)),
