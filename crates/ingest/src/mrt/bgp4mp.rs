@@ -47,8 +47,9 @@ pub(super) fn decode(
             return Ok(());
         }
     };
-    let (address, asn) = envelope(&mut body, width, out)?;
-    let peer = peers.speaker(address, asn, out.sink);
+    let start = body;
+    let ends = envelope(&mut body, width, out)?;
+    let peer = peers.speaker(ends, &start, out.sink)?;
     match content {
         Content::State => state(body, peer, out),
         Content::Message => bgp::decode(body, speaker(peer, width, add_path), out).map(drop),
@@ -126,9 +127,10 @@ pub(super) fn decode_legacy(
         }
         return Ok(());
     }
+    let start = body;
     let asn = body.asn(AsWidth::Two, "peer's AS number")?;
     let address = body.address(Afi::V4, "peer's address")?;
-    let peer = peers.speaker(address, asn, out.sink);
+    let peer = peers.speaker((address, asn), &start, out.sink)?;
     if subtype == STATE_CHANGE {
         return state(body, peer, out);
     }

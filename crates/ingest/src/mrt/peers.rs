@@ -6,6 +6,10 @@ use std::net::IpAddr;
 use crate::bgp::{Afi, AsWidth, Cursor, DecodeFault};
 use crate::{PeerInfo, Sink};
 
+/// More peers than all collectors have; a file that names more is hostile or garbled.
+const MOST: usize = 1 << 18;
+const TOO_MANY: &str = "there are too many peers";
+
 /// Numbers peers in the order in which they turn up. Indices of a PEER_INDEX_TABLE are mapped to
 /// these, so that concatenated dumps do not mix their peers up.
 #[derive(Debug, Default)]
@@ -21,28 +25,43 @@ pub(super) struct Peers {
 
 impl Peers {
     /// The number of the peer, declared to the sink if it is new.
-    pub(super) fn number(&mut self, peer: PeerInfo, sink: &mut dyn Sink) -> u32 {
+    fn number(
+        &mut self,
+        peer: PeerInfo,
+        at: &Cursor<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<u32, DecodeFault> {
         if let Some((last, number)) = &self.last
             && *last == peer
         {
-            return *number;
+            return Ok(*number);
         }
         let next = self.count();
-        let number = *self.numbers.entry(peer.clone()).or_insert_with(|| {
-            sink.peer(next, &peer);
-            next
-        });
+        let number = match self.numbers.get(&peer) {
+            Some(&number) => number,
+            None if self.numbers.len() >= MOST => return Err(at.fault(TOO_MANY)),
+            None => {
+                sink.peer(next, &peer);
+                self.numbers.insert(peer.clone(), next);
+                next
+            }
+        };
         self.last = Some((peer, number));
-        number
+        Ok(number)
     }
 
-    /// The sender of a message.
-    pub(super) fn speaker(&mut self, address: IpAddr, asn: u32, sink: &mut dyn Sink) -> u32 {
-        self.number(PeerInfo::new(Some(address), asn, None), sink)
+    /// The sender of the message that begins `at` this place.
+    pub(super) fn speaker(
+        &mut self,
+        (address, asn): (IpAddr, u32),
+        at: &Cursor<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<u32, DecodeFault> {
+        self.number(PeerInfo::new(Some(address), asn, None), at, sink)
     }
 
     fn count(&self) -> u32 {
-        // Each takes at least six bytes of input: 2^32 of them do not occur.
+        // Both have a bound.
         (self.numbers.len() + self.unknown.len()) as u32
     }
 
@@ -69,12 +88,15 @@ impl Peers {
         mut body: Cursor<'_>,
         sink: &mut dyn Sink,
     ) -> Result<(), DecodeFault> {
+        // If this one cannot be read, the entries that follow are not of the peers of an earlier one.
+        self.table = None;
         body.u32("collector's BGP identifier")?;
         let len = body.u16("view name's length")?;
         body.bytes(len.into(), "view name")?;
         let count = body.u16("peer count")?;
         let mut table = Vec::new();
         for _ in 0..count {
+            let start = body;
             let kind = body.u8("peer type")?;
             let bgp_id = body.u32("peer's BGP identifier")?;
             let afi = if kind & 1 == 0 { Afi::V4 } else { Afi::V6 };
@@ -82,7 +104,7 @@ impl Peers {
             let width = if kind & 2 == 0 { AsWidth::Two } else { AsWidth::Four };
             let asn = body.asn(width, "peer's AS number")?;
             let peer = PeerInfo::new(Some(address), asn, Some(bgp_id));
-            table.push(self.number(peer, sink));
+            table.push(self.number(peer, &start, sink)?);
         }
         self.table = Some(table);
         Ok(())

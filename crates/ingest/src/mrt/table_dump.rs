@@ -73,7 +73,7 @@ fn entry(
     let prefix = AnyPrefix::masked(addr, len).map_err(|error| start.fault(error.to_string()))?;
     let attributes = PathAttributes::read(attributes, width, AttributeContext::Table)?;
 
-    let peer = peers.speaker(peer, asn, out.sink);
+    let peer = peers.speaker((peer, asn), &start, out.sink)?;
     let is_mp = afi == Afi::V6;
     attributes.facts(is_mp).note(None, out.sink);
     let bgp = attributes.finish(is_mp, out.options, out.scratch);

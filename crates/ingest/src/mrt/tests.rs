@@ -1,5 +1,7 @@
 //! Hand-made records of every kind, whole, cut, split and damaged.
 
+mod doubtful;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -104,56 +106,6 @@ fn lines(bytes: &[u8]) -> Vec<String> {
     assert_eq!(sink.damage, []);
     sink.lines
 }
-
-/// What a session would refuse is kept and counted, in records of every kind.
-#[test]
-fn doubtful_routes_are_counted() {
-    const AS_0: &str = "AS paths with AS 0, kept as they are";
-    const EMPTY_SEGMENT: &str = "AS paths with an empty segment, kept as they are";
-    const CONFEDERATION: &str = "AS paths with a segment of a confederation, kept as they are";
-    const EMPTY_PATH: &str = "empty AS paths, kept as they are";
-    const NO_PATH: &str = "routes without an AS path, kept as they are";
-    const NO_NEXT_HOP: &str = "routes without a next hop, kept as they are";
-    const NO_HOST: &str = "next hops that are not the address of a host, kept as they are";
-    const OWN: &str = "next hops that are the receiver's own address, kept as they are";
-    let (path, host) = (&[2, 1, 0xfb, 0xf4][..], &[192, 0, 2, 9][..]);
-    let of = |path: &[u8], next_hop: &[u8]| {
-        [attribute(1, &[0]), attribute(2, path), attribute(3, next_hop)].concat()
-    };
-    let table = |attributes: &[u8]| {
-        let entry = [&[0; 4][..], &[10, 0, 0, 0, 8, 1, 0, 0, 0, 0, 192, 0, 2, 1, 0xfb, 0xf4]];
-        record(12, 1, &[&entry.concat()[..], &with_len(attributes)].concat())
-    };
-    for (attributes, noted) in [
-        (of(path, host), vec![]),
-        (of(&[2, 2, 0xfb, 0xf4, 0, 0], host), vec![AS_0]),
-        (of(&[2, 1, 0xfb, 0xf4, 2, 0], host), vec![EMPTY_SEGMENT]),
-        (of(&[4, 1, 0, 9, 2, 1, 0xfb, 0xf4], host), vec![CONFEDERATION]),
-        (of(&[3, 2, 0, 9, 0, 0], &[0; 4]), vec![AS_0, CONFEDERATION, NO_HOST]),
-        (of(&[], host), vec![EMPTY_PATH]),
-        (of(path, &[224, 0, 0, 1]), vec![NO_HOST]),
-    ] {
-        let message = bgp4mp(1, AsWidth::Two, &update_body(&[], &attributes, &[8, 10]));
-        for bytes in [table(&attributes), message] {
-            let sink = decode(&bytes);
-            assert_eq!((sink.lines.len(), sink.noted, sink.damage), (1, noted.clone(), vec![]));
-        }
-    }
-    // What a message must have, and a table may lack; the collector's own address is known of messages only.
-    assert_eq!(decode(&table(&attribute(1, &[0]))).noted, [NO_PATH, NO_NEXT_HOP]);
-    let own = of(path, &[192, 0, 2, 2]);
-    assert_eq!(decode(&table(&own)).noted, NOTHING);
-    let message = bgp4mp(1, AsWidth::Two, &update_body(&[], &own, &[8, 10]));
-    assert_eq!(decode(&message).noted, [OWN]);
-    // ff02::1 of a record whose prefix is of IPv6.
-    let multicast = [&[16, 0xff, 2][..], &[0; 13], &[1]].concat();
-    let attributes =
-        [attribute(1, &[0]), attribute(2, &[2, 1, 0, 0, 0xfb, 0xf4]), attribute(14, &multicast)];
-    let bytes = [peer_table(), rib(4, &[16, 0x20, 1], &[entry(2, None, &attributes.concat())])];
-    assert_eq!(decode(&bytes.concat()).noted, [NO_HOST]);
-}
-
-const NOTHING: [&str; 0] = [];
 
 #[test]
 fn messages_of_both_widths() {
