@@ -66,9 +66,9 @@ const MMDB_MARK: &[u8] = b"\xab\xcd\xefMaxMind.com";
 /// ```
 ///
 /// # Errors
-/// [`ReadError`]: I/O, an unknown format, a damaged or truncated archive ([`ReadOptions::salvage`]), a source without
-/// routes or one most of which is damaged ([`ReadOptions::allow_empty`]), or with [`ReadOptions::strict`] the first
-/// damage.
+/// [`ReadError`]: I/O, a file that is written while it is read, an unknown format, a damaged or truncated archive
+/// ([`ReadOptions::salvage`]), a source without routes or one most of which is damaged ([`ReadOptions::allow_empty`]),
+/// or with [`ReadOptions::strict`] the first damage.
 pub fn read(
     source: &SourceSpec,
     options: &mut ReadOptions<'_>,
@@ -90,7 +90,18 @@ pub fn read(
             false => false,
         },
     };
-    drive(source, file, stat, options, sink)
+    let same = file.try_clone().map_err(io_error)?;
+    let report = drive(source, file, stat, options, sink)?;
+    // Two writings in one tick of the file system's clock look alike.
+    let now = same.metadata().map_err(io_error)?;
+    let is_changed = (now.len(), now.modified().ok()) != (meta.len(), meta.modified().ok());
+    match meta.is_file() && is_changed {
+        true => Err(io_error(io::Error::other(
+            "it changed while it was read: read it again when it is complete, or put the new one in its place by \
+             renaming",
+        ))),
+        false => Ok(report),
+    }
 }
 
 /// Like [`read`], from any reader; `source` has the name and the format.

@@ -1,7 +1,9 @@
 //! The I/O layer: compression, detection, cut archives, failing readers, strictness.
 
-use std::io::{self, Cursor, Read};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Cursor, Read, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use fibula_core::{Attributes, Change, Update, Value};
 use fibula_ingest::{
@@ -251,4 +253,39 @@ fn small_reads_and_progress() {
     assert_eq!(lines.lines.len(), 2000);
     let wanted = ReadProgress { bytes_read: text.len() as u64, bytes_total: None, records: 2000 };
     assert_eq!(last, Some(wanted));
+}
+
+/// Half a table, or half of each of two, is no table. A file that takes the other's name leaves that one whole.
+#[test]
+fn a_file_that_is_written_while_it_is_read() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("written-while-read.txt");
+    let text: String =
+        (0..100_000).map(|i| format!("10.{}.{}.0/24 1\n", i / 256 % 256, i % 256)).collect();
+    let read_while = |change: &dyn Fn()| {
+        fs::write(&path, &text).unwrap();
+        let mut is_first = true;
+        let mut progress = |_: ReadProgress| {
+            if std::mem::take(&mut is_first) {
+                change();
+            }
+        };
+        let spec = SourceSpec::new(path.to_str().unwrap());
+        let mut options = ReadOptions { progress: Some(&mut progress), ..Default::default() };
+        read(&spec, &mut options, &mut Lines::default()).map(|report| report.updates)
+    };
+    assert_eq!(read_while(&|| ()).unwrap(), 100_000);
+    let append = || {
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"11.0.0.0/8 1\n").unwrap();
+    };
+    for change in [&append as &dyn Fn(), &|| fs::write(&path, "11.0.0.0/8 1\n").unwrap()] {
+        let error = read_while(change).unwrap_err().to_string();
+        assert!(error.contains(".txt: it changed while it was read"), "{error}");
+    }
+    let replace = || {
+        let other = path.with_extension("other");
+        fs::write(&other, "11.0.0.0/8 1\n").unwrap();
+        fs::rename(other, &path).unwrap();
+    };
+    assert_eq!(read_while(&replace).unwrap(), 100_000);
 }

@@ -136,10 +136,10 @@ impl Default for Retry {
 /// because later files are worth more than a table that no longer changes, but its state is
 /// [`SourceState::Damaged`](crate::SourceState) until the table has what is missing: until the file is replaced before
 /// a later one was taken, or the next dump is taken. Its position stays before the first such file, so that another
-/// start finds it again. A file that is damaged between the two readings has brought a part that may be wrong: then only
-/// a dump ends the state, and the position is empty: another start begins with a dump. A damaged dump at the beginning is
-/// replaced by the one before.
-/// Whether a table dump without compression ends early between two records cannot be seen.
+/// start finds it again. A file that is damaged between the two readings has brought a part that may be wrong: then
+/// only a dump ends the state, and the position is empty: another start begins with a dump. A damaged dump at the
+/// beginning is replaced by the one before. Whether a table dump without compression ends early between two records
+/// cannot be seen.
 #[derive(Clone)]
 pub struct Folder {
     /// The folder.

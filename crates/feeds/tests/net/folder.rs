@@ -209,8 +209,8 @@ fn a_damaged_file_leaves_nothing() {
     fs::rename(path.with_extension("away"), path).unwrap();
 }
 
-/// A file that is damaged after it was checked, while it is read: what was taken of it may be wrong, so that only a dump
-/// makes the table whole, and not the file itself.
+/// A file that is damaged after it was checked, while it is read: what was taken of it may be wrong, so that only a
+/// dump makes the table whole, and not the file itself.
 #[test]
 fn a_file_that_is_damaged_while_it_is_read() {
     let directory = tempfile::tempdir().unwrap();

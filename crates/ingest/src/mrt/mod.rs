@@ -8,9 +8,9 @@
 //! | | STATE_CHANGE | a [`PeerState`](crate::PeerState) |
 //! | BGP (5) | UPDATE, STATE_CHANGE of 1999 | as BGP4MP |
 //!
-//! Multicast, labelled and other families, messages that the collector sent, OSPF and IS-IS are counted as ignored. The path of
-//! a two-byte speaker is completed from its AS4_PATH. An UPDATE with malformed or missing attributes withdraws its
-//! routes (RFC 7606). Of an UPDATE with a malformed list of prefixes, the prefixes before the error are kept, as in
+//! Multicast, labelled and other families, messages that the collector sent, OSPF and IS-IS are counted as ignored. The
+//! path of a two-byte speaker is completed from its AS4_PATH. An UPDATE with malformed or missing attributes withdraws
+//! its routes (RFC 7606). Of an UPDATE with a malformed list of prefixes, the prefixes before the error are kept, as in
 //! bgpdump. Of a RIB record, only the malformed routes are lost. Path identifiers are also recognised in records that
 //! are not of an ADD-PATH subtype (BIRD wrote such records). What is doubtful in a route is counted
 //! ([`Sink::noted`](crate::Sink::noted)), by the rules of [`SessionRules`](crate::bgp::SessionRules).
