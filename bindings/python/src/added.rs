@@ -100,10 +100,36 @@ impl PyColumn {
         slf.py().import("fibula._frames")?.call_method1("to_numpy", (slf, numbers, dtype, copy))
     }
 
+    /// For each row whether it has this value, or the value of the same row, as an array of NumPy.
+    fn __eq__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("fibula._frames")?.call_method1("compare", (slf, other, true))
+    }
+
+    /// The opposite of `==`, row by row.
+    fn __ne__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("fibula._frames")?.call_method1("compare", (slf, other, false))
+    }
+
+    /// By identity, because `==` compares rows.
+    fn __hash__(slf: &Bound<'_, Self>) -> usize {
+        slf.as_ptr().addr()
+    }
+
     /// The index of the pandas Series whose addresses were looked up, for `to_pandas`.
     #[getter]
     fn _index(&self) -> Option<&Py<PyAny>> {
         self.index.as_ref()
+    }
+
+    /// The column as an array of NumPy, as `numpy.asarray` makes it.
+    fn to_numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::__array__(slf, None, None)
     }
 
     /// The column as a `pyarrow.ChunkedArray`, without a copy.

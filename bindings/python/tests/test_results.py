@@ -136,6 +136,19 @@ def test_a_column_is_a_sequence(small: fibula.Table) -> None:
     assert small.lookup_many(ADDRESSES, add="site").to_polars().name == "site"
 
 
+def test_columns_are_compared_by_rows(small: fibula.Table) -> None:
+    frame = pd.DataFrame({"src": ["10.20.0.1", "192.0.2.1", "10.1.1.1"]}, index=[3, 3, 9])
+    vlan = small.lookup_many(frame["src"], add="vlan")
+    site = small.lookup_many(frame["src"], add="site")
+    assert (vlan == 20).tolist() == [True, False, False] and (vlan != 20).tolist() == [False, True, True]
+    assert (site == "hq").tolist() == [False, False, True]
+    assert (site == site).all() and (site == ["zurich", None, "hq"]).all()
+    assert frame[vlan == 20].equals(frame.iloc[:1]) and frame[site == "hq"].equals(frame.iloc[2:])
+    assert pl.DataFrame({"n": [1, 2, 3]}).filter(vlan == 20)["n"].to_list() == [1]
+    assert {vlan: 1}[vlan] == 1
+    assert np.array_equal(vlan.to_numpy(), np.asarray(vlan), equal_nan=True)
+
+
 def test_one_value_of_one_address(small: fibula.Table) -> None:
     assert small.lookup("10.20.0.1", "vlan") == 20 and small.lookup("10.20.0.1", add="site") == "zurich"
     assert small.lookup("10.20.0.1", "prefix") == "10.20.0.0/16"

@@ -224,6 +224,17 @@ def to_numpy(column: Column, numbers: tuple[bytearray, str] | None, dtype: Any, 
     return array if dtype is None else array.astype(dtype, copy=False)
 
 
+def compare(column: Column, other: object, is_equal: bool) -> Any:
+    """For each row whether it has the value: without this, `column == 1` would be False as a whole."""
+    try:
+        import numpy
+    except ImportError as error:
+        raise TypeError("NumPy compares rows, and is not there: column.to_pylist() is a list") from error
+    rows = numpy.asarray(column)
+    other = numpy.asarray(other) if isinstance(other, Column) else other
+    return rows == other if is_equal else rows != other
+
+
 def rows_to_numpy(columns: Columns, dtype: Any, copy: bool | None) -> Any:
     """An array of NumPy with two dimensions: rows, and columns."""
     import numpy
