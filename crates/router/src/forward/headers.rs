@@ -216,11 +216,8 @@ fn all_plain(
 ) -> bool {
     let mut rest = packets;
     while let Some(first) = rest.first() {
-        let plain = Plain {
-            port: first.port,
-            mac: paths.mac(first.port),
-            kind: u64::from(kind.swap_bytes()) << 48,
-        };
+        let plain =
+            Plain { port: first.port, mac: paths.mac(first.port), kind: kind.to_be_bytes() };
         let other = rest.iter().position(|packet| plain.ip(packet).and_then(&mut read).is_none());
         match other {
             None => return true,
@@ -235,30 +232,33 @@ fn all_plain(
 struct Plain {
     port: u16,
     mac: u64,
-    /// The last eight bytes of the link header, under [`FROM`]: the EtherType.
-    kind: u64,
+    /// The EtherType.
+    kind: [u8; 2],
 }
-
-/// Of the last eight bytes of a link header, in little-endian order: the bit of a source address that is a group's, and
-/// the EtherType.
-const FROM: u64 = 0xffff_0000_0000_0001;
 
 impl Plain {
     /// The IP packet, if it is in such a frame.
     #[inline(always)]
     fn ip<'a>(&self, packet: &'a Packet<'_>) -> Option<&'a [u8]> {
         let (link, ip) = packet.bytes().split_first_chunk::<14>()?;
-        let to = u64::from_le_bytes(*link.first_chunk()?) << 16;
-        let from = u64::from_le_bytes(*link.last_chunk()?);
-        (packet.port == self.port && to == self.mac && from & FROM == self.kind).then_some(ip)
+        let is_plain = addressed(link) == self.mac && link[12..] == self.kind;
+        (packet.port == self.port && is_plain).then_some(ip)
     }
+}
+
+/// The MAC address that a frame is for, as [`Paths::mac`] has it, and above it the bit of the sender's address that is
+/// set for a group: a frame of a group is for no port.
+#[inline(always)]
+fn addressed(link: &[u8; 14]) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = *link;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h]) << 15
 }
 
 /// Reads a packet, and adds its header if it may be an ordinary one.
 #[inline(always)]
 fn gather(mac: u64, bytes: &[u8], v4: &mut V4, v6: &mut V6) -> Option<HeaderKind> {
     let (link, rest) = bytes.split_first_chunk::<14>()?;
-    let to = u64::from_le_bytes(*link.first_chunk()?) << 16;
+    let to = addressed(link);
     let (mut at, mut ip, mut kind) = (14, rest, [link[12], link[13]]);
     if kind == ether_type::VLAN.to_be_bytes() {
         let (tag, rest) = rest.split_first_chunk::<4>()?;
@@ -267,9 +267,6 @@ fn gather(mac: u64, bytes: &[u8], v4: &mut V4, v6: &mut V6) -> Option<HeaderKind
             return None;
         }
         (at, ip, kind) = (18, rest, [tag[2], tag[3]]);
-    }
-    if link[6] & 1 != 0 {
-        return None;
     }
     match u16::from_be_bytes(kind) {
         ether_type::IPV4 if to == mac => v4.push(ip).then_some(HeaderKind::V4(at)),
@@ -300,28 +297,49 @@ fn header_v4(packet: &[u8]) -> Option<([u32; 4], u32, u32)> {
     Some((source, u32::from_be_bytes(words[4]), packet.len() as u32))
 }
 
-/// The IPv4 headers of a chunk are checked. There is nothing but arrays in this loop, of which the compiler makes
-/// vectors: eight headers at a time with AVX2 and AVX-512.
+/// The IPv4 headers of a chunk are checked. There is nothing but arrays in the first loop, of which the compiler makes
+/// vectors: eight headers at a time with AVX2 and AVX-512. The second one leaves packets from and to the router's own
+/// addresses to the complete rules.
 struct CheckV4<'a>(&'a mut V4, &'a Own);
 
 impl Kernel for CheckV4<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run<S: Simd>(self, simd: S) {
         let V4 { count, words, keys, rooms, sound, .. } = self.0;
         let up_to = count.next_multiple_of(LANES).min(CHUNK);
         let inputs = words[..up_to].iter().zip(&keys[..up_to]).zip(&rooms[..up_to]);
         for (((words, &key), &room), sound) in inputs.zip(&mut sound[..up_to]) {
-            *sound = check_v4(*words, key, room, self.1);
+            *sound = check_v4(*words, key, room);
         }
+        let rows = words[..up_to].as_chunks().0.iter().zip(keys[..up_to].as_chunks().0);
+        for ((words, keys), sound) in rows.zip(sound.as_chunks_mut().0) {
+            let (mut from, mut to) = ([0; LANES], [0; LANES]);
+            for (hash, words) in from.iter_mut().zip::<&[[u32; 4]; LANES]>(words) {
+                *hash = Own::hash_v4(words[3].swap_bytes());
+            }
+            for (hash, key) in to.iter_mut().zip::<&[u32; LANES]>(keys) {
+                *hash = Own::hash_v4(*key);
+            }
+            refuse(sound, self.1.may_have(simd, &from) | self.1.may_have(simd, &to));
+        }
+    }
+}
+
+/// Leaves these packets to the complete rules. There are nearly none.
+#[inline(always)]
+fn refuse(sound: &mut [Sound; LANES], mut which: u16) {
+    while which != 0 {
+        sound[which.trailing_zeros() as usize % LANES].len = 0;
+        which &= which - 1;
     }
 }
 
 /// Words are read in little-endian order: a sum in one's complement arithmetic is the same in both orders, but for the
 /// order of its own bytes (RFC 1071, section 2 (B)).
 #[inline(always)]
-fn check_v4([first, second, third, source]: [u32; 4], key: u32, room: u32, own: &Own) -> Sound {
+fn check_v4([first, second, third, source]: [u32; 4], key: u32, room: u32) -> Sound {
     let destination = key.swap_bytes();
     let halves = |word: u32| (word & 0xffff) + (word >> 16);
     let sum = halves(first) + halves(second) + halves(third) + halves(source) + halves(destination);
@@ -333,9 +351,7 @@ fn check_v4([first, second, third, source]: [u32; 4], key: u32, room: u32, own: 
         & (len <= room)
         & (third & 0xff > 1)
         & forwards_v4_word(source)
-        & forwards_v4_word(destination)
-        & !own.may_have_v4(source.swap_bytes())
-        & !own.may_have_v4(key);
+        & forwards_v4_word(destination);
     // Equation 3 of RFC 1624. The word with the TTL as its lower half becomes less by one: ~m + m' = 0xfffe.
     let changed = halves((!third >> 16) + 0xfffe);
     let aged = (third & 0xffff).wrapping_sub(1) | !changed << 16;
@@ -376,24 +392,26 @@ impl Kernel for CheckV6<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run<S: Simd>(self, simd: S) {
         let V6 { count, words, to, rooms, sound, .. } = self.0;
         let up_to = count.next_multiple_of(LANES).min(CHUNK);
         let inputs = words[..up_to].iter().zip(&to[..up_to]).zip(&rooms[..up_to]);
         for (((words, to), &room), sound) in inputs.zip(&mut sound[..up_to]) {
-            *sound = check_v6(*words, *to, room, self.1);
+            *sound = check_v6(*words, *to, room);
+        }
+        for (to, sound) in to[..up_to].as_chunks().0.iter().zip(sound.as_chunks_mut().0) {
+            let mut hashes = [0; LANES];
+            for (hash, to) in hashes.iter_mut().zip::<&[[u32; 4]; LANES]>(to) {
+                *hash = Own::hash_v6(*to);
+            }
+            refuse(sound, self.1.may_have(simd, &hashes));
         }
     }
 }
 
 /// Words are read in little-endian order.
 #[inline(always)]
-fn check_v6(
-    [first, second, source, source_2]: [u32; 4],
-    to: [u32; 4],
-    room: u32,
-    own: &Own,
-) -> Sound {
+fn check_v6([first, second, source, source_2]: [u32; 4], to: [u32; 4], room: u32) -> Sound {
     let len = 40 + ((second & 0xff) << 8 | second >> 8 & 0xff);
     let (next, limit) = (second >> 16 & 0xff, second >> 24);
     let is_ordinary = (first & 0xf0 == 0x60)
@@ -402,8 +420,7 @@ fn check_v6(
         & (next != u32::from(extension::HOP_BY_HOP))
         & (limit > 1)
         & forwards_v6_words(source, source_2)
-        & forwards_v6_words(to[0], to[1])
-        & !own.may_have_v6(to);
+        & forwards_v6_words(to[0], to[1]);
     let aged = limit.wrapping_sub(1);
     Sound { len: if is_ordinary { len } else { 0 }, aged: aged.to_le_bytes() }
 }
