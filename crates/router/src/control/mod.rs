@@ -27,12 +27,13 @@
 mod catalogue;
 mod compile;
 mod figures;
+#[cfg(target_os = "linux")]
+mod handle;
 mod links;
 #[cfg(test)]
 mod model;
 mod published;
 mod resolve;
-#[cfg(target_os = "linux")]
 mod run;
 mod views;
 mod watch;
@@ -40,10 +41,10 @@ mod weights;
 
 pub use compile::{PortLink, egress, index_of_port};
 pub use figures::{ControlError, ControlEvent, ControlFigures, ControlOptions};
+#[cfg(target_os = "linux")]
+pub use handle::Control;
 pub use links::Links;
 pub use resolve::Resolve;
-#[cfg(target_os = "linux")]
-pub use run::Control;
 pub use views::{LiveViews, StaticViews};
 pub use watch::Watched;
 pub use weights::shares;

@@ -1,202 +1,30 @@
 //! The control thread: it owns the kernel's socket, makes paths and publishes them.
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::net::IpAddr;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc as Shared, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use fibula_core::{NextHops, Vrf};
+use fibula_core::NextHops;
 use fibula_feeds::kernel::KernelSocket;
 use fibula_feeds::net::{Got, StreamDevice as _};
-use fibula_fib::Fib;
-use fibula_ingest::netlink::LinkMessage;
-use fibula_rib::Live;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::catalogue::{Catalogue, Known};
+use super::catalogue::Known;
 use super::compile::{PortLink, egress};
-use super::figures::{ControlError, ControlEvent, ControlFigures, ControlOptions};
+use super::figures::{ControlEvent, ControlFigures, ControlOptions};
+use super::handle::Asker;
 use super::links::Links;
-use super::published::{self, Current, Retired};
-use super::resolve::{Questions, Resolve, Wanted};
-use super::views::{LiveViews, Meeting, StaticViews};
+use super::published::{Current, Retired};
+use super::resolve::Questions;
+use super::views::Meeting;
 use super::watch::{Came, Watch};
 use crate::Paths;
 use crate::egress::{Egress, Group};
 use crate::sync::Arc;
-
-/// The control thread of a router. It ends when this value is dropped.
-pub struct Control {
-    meeting: Arc<Meeting>,
-    asker: Arc<Asker>,
-    figures: Arc<Mutex<ControlFigures>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// How workers reach the control thread.
-struct Asker {
-    wanted: Wanted,
-    waker: Arc<Waker>,
-    /// Ports that are on another interface now, with their fixed messages.
-    moved: Mutex<Vec<(u16, PortLink, Vec<LinkMessage>)>>,
-}
-
-impl Resolve for Asker {
-    fn want(&self, port: u16, address: IpAddr) {
-        if self.wanted.add(port, address) {
-            self.waker.wake();
-        }
-    }
-}
-
-struct Waker(UnixStream);
-
-impl Waker {
-    fn wake(&self) {
-        // If there is no room, the thread has not read the last ones yet.
-        let _ = (&self.0).write(&[1]);
-    }
-}
-
-impl Control {
-    /// Starts it for the router's ports, by their numbers. `events` is called with information for the operator, and
-    /// must not block.
-    ///
-    /// # Errors
-    /// If the system cannot create a socket or a thread.
-    pub fn start(
-        ports: Vec<PortLink>,
-        options: ControlOptions,
-        events: impl Fn(ControlEvent) + Send + 'static,
-    ) -> Result<Self, ControlError> {
-        let (ours, theirs) = UnixStream::pair().map_err(ControlError::Io)?;
-        ours.set_nonblocking(true).map_err(ControlError::Io)?;
-        theirs.set_nonblocking(true).map_err(ControlError::Io)?;
-        let waker = Arc::new(Waker(theirs));
-        let wake = {
-            let waker = Arc::clone(&waker);
-            Box::new(move || waker.wake())
-        };
-        let meeting =
-            Arc::new(Meeting { catalogue: Catalogue::new(wake), published: published::nothing() });
-        let asker = Arc::new(Asker { wanted: Wanted::default(), waker, moved: Mutex::default() });
-        let figures = Arc::<Mutex<ControlFigures>>::default();
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut links = Links::default();
-        options.fixed.into_iter().for_each(|message| links.fix(message));
-        let overruns = Shared::new(AtomicU64::new(0));
-        let socket = options.kernel.then(|| open(options.room, &overruns)).transpose();
-        let run = Run {
-            meeting: Arc::clone(&meeting),
-            asker: Arc::clone(&asker),
-            figures: Arc::clone(&figures),
-            stop: Arc::clone(&stop),
-            calls: ours,
-            socket: socket.map_err(ControlError::Io)?,
-            is_kernel: options.kernel,
-            room: options.room,
-            overruns,
-            ports,
-            links,
-            watch: Watch::default(),
-            questions: Questions::default(),
-            buffer: vec![0; 64 << 10],
-            out: Vec::new(),
-            retired: Retired::default(),
-            state: State::default(),
-            events: Box::new(events),
-        };
-        let thread = thread::Builder::new()
-            .name("fibula-control".to_owned())
-            .spawn(move || run.run())
-            .map_err(ControlError::Io)?;
-        Ok(Self { meeting, asker, figures, stop, thread: Some(thread) })
-    }
-
-    /// Makes a worker's handle for the VRF's tables. Waits until the links are known.
-    ///
-    /// # Errors
-    /// If the VRF is not followed, or the kernel does not report its links within ten seconds.
-    pub fn views(&self, live: &Live, vrf: Vrf) -> Result<LiveViews, ControlError> {
-        let readers = live.reader::<u32>(vrf).zip(live.reader::<u128>(vrf));
-        let (v4, v6) = readers.ok_or(ControlError::NoTable(vrf))?;
-        let mut views = LiveViews::new(v4, v6, Arc::clone(&self.meeting));
-        self.wait_until(|| views.renew())?;
-        Ok(views)
-    }
-
-    /// Makes handles for a table that does not change, with these next hops by hop number. Clone it for each worker.
-    ///
-    /// # Errors
-    /// If the kernel does not report its links within ten seconds.
-    pub fn static_views(
-        &self,
-        fib: &Fib,
-        next_hops: impl IntoIterator<Item = NextHops>,
-    ) -> Result<StaticViews, ControlError> {
-        let meeting = Arc::clone(&self.meeting);
-        let mut views = StaticViews::changing(fib.clone(), next_hops, meeting);
-        self.wait_until(|| views.renew())?;
-        Ok(views)
-    }
-
-    fn wait_until(&self, mut is_done: impl FnMut() -> bool) -> Result<(), ControlError> {
-        let began = Instant::now();
-        while !is_done() || self.figures().published == 0 {
-            if began.elapsed() > Duration::from_secs(10) {
-                return Err(ControlError::NoAnswer);
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        Ok(())
-    }
-
-    /// The interface for resolving MAC addresses.
-    pub fn resolver(&self) -> Shared<dyn Resolve> {
-        let asker = Arc::clone(&self.asker);
-        struct Handle(Arc<Asker>);
-        impl Resolve for Handle {
-            fn want(&self, port: u16, address: IpAddr) {
-                self.0.want(port, address);
-            }
-        }
-        Shared::new(Handle(asker))
-    }
-
-    /// The port of this number has another link now, with these configured addresses and neighbours. Its interface is 0
-    /// while it has none.
-    pub fn set_port(&self, number: u16, link: PortLink, fixed: Vec<LinkMessage>) {
-        let mut moved = self.asker.moved.lock().unwrap_or_else(PoisonError::into_inner);
-        moved.push((number, link, fixed));
-        drop(moved);
-        self.asker.waker.wake();
-    }
-
-    /// The published egress table.
-    pub fn egress(&self) -> Egress {
-        self.meeting.published.load().paths.description().clone()
-    }
-
-    /// The counters.
-    pub fn figures(&self) -> ControlFigures {
-        self.figures.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        self.asker.waker.wake();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
 
 /// RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR.
 const GROUPS: [u32; 4] = [1, 3, 5, 9];
@@ -205,12 +33,18 @@ fn open(room: usize, overruns: &Shared<AtomicU64>) -> io::Result<KernelSocket> {
     KernelSocket::hearing(&GROUPS, room, Shared::clone(overruns))
 }
 
+/// What the thread shares with its handle.
+pub(super) struct SharedState {
+    pub(super) meeting: Arc<Meeting>,
+    pub(super) asker: Arc<Asker>,
+    pub(super) figures: Arc<Mutex<ControlFigures>>,
+    pub(super) stop: Arc<AtomicBool>,
+}
+
 /// The state of the thread.
-struct Run {
-    meeting: Arc<Meeting>,
-    asker: Arc<Asker>,
-    figures: Arc<Mutex<ControlFigures>>,
-    stop: Arc<AtomicBool>,
+pub(super) struct Run {
+    shared: SharedState,
+    /// Becomes readable when the handle calls.
     calls: UnixStream,
     socket: Option<KernelSocket>,
     is_kernel: bool,
@@ -250,7 +84,39 @@ struct State {
 const TIDY: Duration = Duration::from_millis(100);
 
 impl Run {
-    fn run(mut self) {
+    /// Opens the kernel's socket, if it is to be followed.
+    pub(super) fn new(
+        shared: SharedState,
+        calls: UnixStream,
+        ports: Vec<PortLink>,
+        options: ControlOptions,
+        events: Box<dyn Fn(ControlEvent) + Send>,
+    ) -> io::Result<Self> {
+        let mut links = Links::default();
+        options.fixed.into_iter().for_each(|message| links.fix(message));
+        let overruns = Shared::new(AtomicU64::new(0));
+        let socket = options.kernel.then(|| open(options.room, &overruns)).transpose()?;
+        Ok(Self {
+            shared,
+            calls,
+            socket,
+            is_kernel: options.kernel,
+            room: options.room,
+            overruns,
+            ports,
+            links,
+            watch: Watch::default(),
+            questions: Questions::default(),
+            buffer: vec![0; 64 << 10],
+            out: Vec::new(),
+            retired: Retired::default(),
+            state: State::default(),
+            events,
+        })
+    }
+
+    /// The thread, until its handle is dropped.
+    pub(super) fn run(mut self) {
         let began = Instant::now();
         self.state.is_dirty = true;
         if self.is_kernel {
@@ -258,14 +124,14 @@ impl Run {
         } else {
             self.state.is_complete = true;
         }
-        while !self.stop.load(Relaxed) {
+        while !self.shared.stop.load(Relaxed) {
             let now = began.elapsed();
             self.send();
             self.hear(now);
             self.take_ports();
             self.ask(now);
             self.send();
-            if self.meeting.catalogue.version() != self.state.knows {
+            if self.shared.meeting.catalogue.version() != self.state.knows {
                 self.state.is_dirty = true;
             }
             if self.state.is_dirty && self.state.is_complete && now >= self.state.not_before {
@@ -364,7 +230,7 @@ impl Run {
 
     /// Takes over the ports that have other links.
     fn take_ports(&mut self) {
-        let mut moved = self.asker.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut moved = self.shared.asker.moved.lock().unwrap_or_else(PoisonError::into_inner);
         for (number, link, fixed) in moved.drain(..) {
             let Some(port) = self.ports.get_mut(usize::from(number)) else { continue };
             self.links.unfix(port.interface);
@@ -376,7 +242,7 @@ impl Run {
 
     /// Requests the wanted neighbours, as far as the rate allows.
     fn ask(&mut self, now: Duration) {
-        for (port, address) in self.asker.wanted.take() {
+        for (port, address) in self.shared.asker.wanted.take() {
             let Some(port) = self.ports.get(usize::from(port)) else { continue };
             let interface = port.interface;
             if self.links.mac(interface, address).is_none() {
@@ -405,12 +271,12 @@ impl Run {
             (self.events)(ControlEvent::Own(own.clone()));
             self.state.own = Some(own);
         }
-        let Known { groups, version } = self.meeting.catalogue.known();
+        let Known { groups, version } = self.shared.meeting.catalogue.known();
         let description = egress(&self.links, &self.ports, groups.iter().map(Option::as_deref));
         self.count(&groups, &description);
-        let number = self.meeting.published.number() + 1;
+        let number = self.shared.meeting.published.number() + 1;
         let paths = Paths::new(description);
-        let old = self.meeting.published.publish(Current { number, knows: version, paths });
+        let old = self.shared.meeting.published.publish(Current { number, knows: version, paths });
         self.retired.put(old);
         let making = began.elapsed().saturating_sub(now);
         self.state.figures.published = number;
@@ -418,7 +284,7 @@ impl Run {
         self.state.knows = version;
         self.state.is_dirty = false;
         self.state.not_before = began.elapsed() + making.max(Duration::from_millis(1));
-        let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut figures = self.shared.figures.lock().unwrap_or_else(PoisonError::into_inner);
         figures.clone_from(&self.state.figures);
     }
 
