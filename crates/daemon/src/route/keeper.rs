@@ -76,7 +76,10 @@ impl PortStates {
         if down[number] == why && !is_first {
             return;
         }
+        // An interface that is there again, and not up yet: the port is down as before.
+        let is_known = down[number].is_some() && why.as_deref() == Some(LINK_DOWN) && !is_first;
         match &why {
+            Some(_) if is_known => {}
             Some(why) => warn!("port {name} is down: {why}"),
             None => info!("port {name} is up"),
         }
@@ -254,7 +257,7 @@ impl<'a, 'p> Keeper<'a, 'p> {
             let why = match state {
                 State::Closed(why) => Some(why.clone()),
                 _ if up.get(number) == Some(&true) => None,
-                _ => Some("its next hops are not used".to_owned()),
+                _ => Some(LINK_DOWN.to_owned()),
             };
             self.parts.states.set(number, why, is_first);
         }
@@ -267,6 +270,9 @@ fn has_xdp_sockets(config: &PortConfig) -> bool {
 
 const REMOVED: &str =
     "its interface was removed; the port is opened anew when there is one of its name";
+
+/// The kernel says that the link is down, or has no carrier.
+const LINK_DOWN: &str = "its next hops are not used";
 
 /// The interface of a port that the keeper follows. Devices of DPDK are opened once.
 fn device(config: &PortConfig) -> Option<&str> {
