@@ -50,9 +50,9 @@ live_packages() {
     if [ "$(uname)" != Linux ] || [ "$(id -u)" != 0 ]; then
         die "the test with real daemons needs Linux and root"
     fi
-    before=$(command -v bird /usr/lib/frr/bgpd || true)
-    packages /usr/lib/frr/bgpd=frr bird=bird2 ip=iproute2 unshare=util-linux
-    if [ "$(command -v bird /usr/lib/frr/bgpd)" != "$before" ] && [ -d /run/systemd/system ]; then
-        systemctl disable --now --quiet bird frr || true
+    before=$(command -v bird gobgpd /usr/lib/frr/bgpd || true)
+    packages /usr/lib/frr/bgpd=frr bird=bird2 gobgpd=gobgpd ip=iproute2 unshare=util-linux
+    if [ "$(command -v bird gobgpd /usr/lib/frr/bgpd)" != "$before" ] && [ -d /run/systemd/system ]; then
+        systemctl disable --now --quiet bird frr gobgpd || true
     fi
 }

@@ -2,9 +2,9 @@
 
     python3 crates/cli/tests/live [--large] [--seed N] [--if-possible]
 
-It needs root and Debian's packages frr, bird2 and iproute2; it says so where they are missing. Python's standard library is
-all that it uses. It is no test of cargo, because it is mostly other programs' output that it reads, and a table's second
-opinion should share no code with the first.
+It needs root and Debian's packages frr, bird2 and iproute2; it says so where they are missing. The last step needs gobgpd, too,
+and is skipped without it. Python's standard library is all that it uses. It is no test of cargo, because it is mostly other
+programs' output that it reads, and a table's second opinion should share no code with the first.
 """
 
 import argparse

@@ -251,6 +251,13 @@ class Frr:
         lab.run("vtysh", "-c", "configure terminal", *(word for line in lines for word in ("-c", line)))
         self.table_100 = routes
 
+    def add(self, address, asn):
+        """A further neighbour, which gets both families."""
+        lines = [f"router bgp {ROUTER_AS}", f"neighbor {address} remote-as {asn}"]
+        for family in (4, 6):
+            lines += [f"address-family ipv{family} unicast", f"neighbor {address} activate", "exit-address-family"]
+        lab.run("vtysh", "-c", "configure terminal", *(word for line in lines for word in ("-c", line)))
+
     def restart(self, kill=True, next_hop_groups=True):
         """What happens when zebra dies: bgpd does not tell a new zebra the routes that it told the old one, so watchfrr
         restarts all of them. Or they are all ended, and zebra is the last one."""

@@ -50,11 +50,7 @@ quiet = "{quiet}s"
 hold = "{bmp_hold}"
 [[kernel]]
 {buffer}
-[[bgp]]
-listen = "[::]:{daemons.COLLECTOR_PORT}"
-local-as = {daemons.COLLECTOR_AS}
-router-id = "10.9.0.10"
-{bird}
+{collector(bird)}
 [[mrt]]
 folder = "{MRT}"
 [[ris]]
@@ -71,6 +67,16 @@ address = "{daemons.ROUTER_ADDRESS}"
 remote-as = {daemons.ROUTER_AS}
 hold = "1s"
 """
+
+
+def collector(neighbours):
+    """The listener of BGP sessions, with these neighbours."""
+    return f"""
+[[bgp]]
+listen = "[::]:{daemons.COLLECTOR_PORT}"
+local-as = {daemons.COLLECTOR_AS}
+router-id = "10.9.0.10"
+{neighbours}"""
 
 
 def neighbour(each):
@@ -166,6 +172,10 @@ class Server:
         self.config.write_text(configuration(**self.settings))
         self.daemon.send(signal.SIGHUP)
 
+    def status(self):
+        """The lines of what the kernel says about the process."""
+        return pathlib.Path(f"/proc/{self.daemon.pid}/status").read_text().splitlines()
+
     def sessions(self):
         """What differs when a session begins anew: since when it is what it is, and how often it was connected."""
         return {source["name"]: (source["state"], source["since"], source["connections"]) for source in self.sources()}
@@ -220,6 +230,16 @@ class Server:
         paths = ((route, path) for route in self.routes(table) for path in route["paths"])
         return oracle.numbered(
             ((path["peer"]["address"], route["prefix"]), bgp(path["attributes"])) for route, path in paths)
+
+
+class Small(Server):
+    """A server with a configuration of its own, while no other one runs."""
+
+    def __init__(self, name, sources, command=None):
+        self.config = LAB / f"{name}.toml"
+        self.config.write_text(f'http = {{ listen = "127.0.0.1:{HTTP_PORT}" }}\n{sources}')
+        self.daemon = Daemon(name, [*(command or [str(program().absolute())]), "serve", "--config", str(self.config)])
+        self.connection = Connection(timeout=120)
 
 
 def value(attributes):

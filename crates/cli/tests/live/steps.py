@@ -5,6 +5,8 @@ import time
 
 import client
 import daemons
+import fibula
+import gobgp
 import lab
 import oracle
 from lab import Failed
@@ -273,3 +275,53 @@ def end(router):
     router.server.stop()
     if router.server.daemon.process.returncode != 0:
         raise Failed(f"fibula ended with {router.server.daemon.process.returncode}:\n{router.server.daemon.tail()}")
+
+
+@step
+def unprivileged(router):
+    """as nobody, without capabilities: BGP, also with a password"""
+    # A folder that nobody may enter can have the program.
+    program = lab.LAB / "fibula"
+    program.touch()
+    lab.run("mount", "--bind", str(fibula.program().absolute()), str(program))
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all",
+              "--no-new-privs"]
+    sources = fibula.collector("".join(map(fibula.neighbour, daemons.NEIGHBOURS)))
+    server = fibula.Small("unprivileged", sources, [*nobody, str(program)])
+    server.start()
+    rights = [line for line in server.status() if line.startswith(("Uid", "CapPrm", "CapEff", "CapBnd"))]
+    if any(set(line.split()[1:]) not in ({"65534"}, {"0" * 16}) for line in rights):
+        raise Failed(f"the server has rights: {rights}")
+    router.server = server
+    expected = oracle.announced(router.neighbours, collector=True)
+    router.until_equal("bgp", lambda: expected, server.paths)
+    server.stop()
+    signed = [each.name for each in daemons.NEIGHBOURS if each.password]
+    router.notes.append(f"{len(expected)} paths; signed: {', '.join(signed)}")
+
+
+@step
+def go_bgp(router):
+    """GoBGP: its BGP session, and its BMP, before and after policy and of its own choice (Loc-RIB)"""
+    if not gobgp.is_there():
+        router.notes.append("SKIPPED: the package gobgpd is missing")
+        return
+    daemon = gobgp.GoBgp()
+    server = router.server = fibula.Small("gobgp", gobgp.sources())
+    server.start()
+    router.frr.add(f"{gobgp.NET4}2", gobgp.ASN)
+    daemon.start()
+    for is_changed in (False, True):
+        if is_changed:
+            daemon.forget()
+            router.neighbours.change()
+            router.configure()
+        announced = {prefix for said in router.neighbours.said.values() for prefix in said}
+        lab.wait("GoBGP has all routes", lambda: {prefix for _, prefix in daemon.received()} == announced,
+                 router.scale.patience, 0.5)
+        for view in ("pre-policy", "post-policy"):
+            router.until_equal(f"bmp/{view}", daemon.received, server.paths)
+        router.until_equal("bmp/loc-rib", daemon.chosen, server.paths)
+        router.until_equal("bgp", daemon.sent, server.paths)
+        router.notes.append(f"{len(daemon.chosen())} routes")
+    server.stop()
