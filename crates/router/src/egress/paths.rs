@@ -305,8 +305,8 @@ impl Paths {
         &self.ways
     }
 
-    /// The MAC address of a port, the first byte in the lowest bits, 15 bits up; a number that no address is if there is
-    /// no such port. The bit above the address is 0.
+    /// The MAC address of a port, the first byte in the lowest bits, shifted up by 15; a number that no address is if
+    /// there is no such port. The bit above the address is 0.
     #[inline]
     pub(crate) fn mac(&self, port: u16) -> u64 {
         self.port(port).map_or(u64::MAX, |port| {
