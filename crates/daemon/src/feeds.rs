@@ -102,8 +102,10 @@ fn feed(
         let failed = |event: Event| warn!("{event}");
         Checkpoints::new(&checkpoint.file, checkpoint.every.0, position, clock.now(), failed)
     });
-    let mut to =
-        LiveFeed::with_clock(live, clock).with_checkpoints(checkpoints).at(positions.clone());
+    let mut to = LiveFeed::with_clock(live, clock)
+        .giving_up_after(config.longest_hold())
+        .with_checkpoints(checkpoints)
+        .at(positions.clone());
     hub.adopt(adopted, &mut to)?;
     hub.run(&mut to)?;
     to.finish()

@@ -32,7 +32,7 @@ pub fn file(
     options: &mut ReadOptions<'_>,
     to: &mut dyn Listener,
 ) -> Result<FileReport, FeedError> {
-    let (mut peers, damage) = (Peers::default(), RefCell::new(Vec::new()));
+    let (mut peers, speaker, damage) = (Peers::default(), NOBODY, RefCell::new(Vec::new()));
     let events = |event| {
         let mut kept = damage.borrow_mut();
         if let Event::Damaged(damage) = event
@@ -41,15 +41,7 @@ pub fn file(
             kept.push(damage);
         }
     };
-    let mut mapper = PeerMapper {
-        to,
-        peers: &mut peers,
-        is_resync: false,
-        speaker: &NOBODY,
-        table: "",
-        events: &events,
-        failed: None,
-    };
+    let mut mapper = PeerMapper::new(to, (&mut peers, false), (&speaker, ""), &events);
     let read = fibula_ingest::read(spec, options, &mut mapper)?;
     match mapper.failed {
         Some(failed) => Err(failed),

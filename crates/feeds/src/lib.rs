@@ -74,6 +74,7 @@ mod file;
 mod instances;
 #[cfg(target_os = "linux")]
 pub mod kernel;
+mod leftovers;
 mod listen;
 mod live;
 mod log_limit;

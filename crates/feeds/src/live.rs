@@ -5,11 +5,9 @@ use fibula_rib::{
     FeedDigest, FeedEvent, FeedMark, Listener, Live, PathCounts, Peer, SessionPaths, TableError,
 };
 
+use crate::leftovers::Leftovers;
 use crate::pace::{Clock, Pacer, Speed, SystemClock};
 use crate::{Checkpoints, FeedError, Positions};
-
-/// The interval of looks for tables that need no engines any more. They end after two looks.
-const TIDY: Duration = Duration::from_secs(5);
 
 /// Feeds a live table at a given speed, skips the events that a checkpoint already has, and writes checkpoints.
 pub struct LiveFeed<'a, C: Clock = SystemClock> {
@@ -26,9 +24,7 @@ pub struct LiveFeed<'a, C: Clock = SystemClock> {
     checkpoints: Option<Checkpoints>,
     /// Whether events arrived after the last checkpoint.
     is_ahead: bool,
-    /// Whether no table without routes has engines, and when this is looked at if it is not known.
-    is_tidy: bool,
-    tidies_at: Option<Duration>,
+    left: Leftovers,
     positions: Positions,
 }
 
@@ -52,8 +48,7 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
             applied: 0,
             checkpoints: None,
             is_ahead: false,
-            is_tidy: true,
-            tidies_at: None,
+            left: Leftovers::default(),
             positions: Positions::default(),
         }
     }
@@ -101,6 +96,14 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
         self
     }
 
+    /// Gives up peers that their sources have released, and VRFs without routes, after this time. Not for a feed that
+    /// [goes on](LiveFeed::going_on): its events name peers by their numbers.
+    #[must_use]
+    pub fn giving_up_after(mut self, hold: Duration) -> Self {
+        self.left = Leftovers::of(self.live, hold, self.clock.now());
+        self
+    }
+
     /// Number of updates applied, without skipped ones.
     pub fn applied(&self) -> u64 {
         self.applied
@@ -143,21 +146,6 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
         Ok(true)
     }
 
-    /// Ends the engines of tables without routes. Returns the time until the next look, if there is something to see.
-    fn tidy(&mut self) -> Option<Duration> {
-        if self.is_tidy {
-            return None;
-        }
-        let now = self.clock.now();
-        let mut at = *self.tidies_at.get_or_insert(now + TIDY);
-        if at <= now {
-            self.is_tidy = !self.live.tidy();
-            at = now + TIDY;
-            self.tidies_at = (!self.is_tidy).then_some(at);
-        }
-        self.tidies_at.map(|_| at - now)
-    }
-
     /// Begins a checkpoint if one is due.
     fn checkpoint(&mut self) {
         let Some(checkpoints) = &mut self.checkpoints else { return };
@@ -171,7 +159,13 @@ impl<'a, C: Clock> LiveFeed<'a, C> {
 
 impl<C: Clock> Listener for LiveFeed<'_, C> {
     fn peer(&mut self, peer: &Peer) -> u32 {
-        self.live.peer(peer.clone())
+        let number = self.live.peer(peer.clone());
+        self.left.came_back(number);
+        number
+    }
+
+    fn release(&mut self, peer: u32) {
+        self.left.released(peer, self.clock.now());
     }
 
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
@@ -190,6 +184,14 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
         self.live.name_vrf(name)
     }
 
+    fn given_up(&self) -> u64 {
+        self.live.given_up()
+    }
+
+    fn is_vrf(&self, vrf: Vrf) -> bool {
+        self.live.with_rib(|rib| rib.is_vrf(vrf))
+    }
+
     fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
         if self.is_known(event)? {
             return Ok(());
@@ -200,7 +202,7 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
         self.live.event(event)?;
         self.applied += u64::from(matches!(event, FeedEvent::Update(_)));
         self.is_ahead = true;
-        self.is_tidy = false;
+        self.left.look_again();
         self.checkpoint();
         Ok(())
     }
@@ -213,10 +215,10 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
         }
     }
 
-    /// A checkpoint is written when it is due, if anything has changed since the last one; and engines end that no
-    /// table needs any more.
+    /// A checkpoint is written when it is due, if anything has changed since the last one; and what sources left behind
+    /// is given up.
     fn idle(&mut self) -> Option<Duration> {
-        let tidy = self.tidy();
+        let tidy = self.left.look(self.live, &self.clock);
         if self.is_ahead {
             self.checkpoint();
         }

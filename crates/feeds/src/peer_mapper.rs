@@ -1,11 +1,11 @@
 //! Turns the events of one source into the events of a table.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use fibula_core::{Change, Update, Vrf};
 use fibula_ingest::{Damage, PeerInfo, PeerState, Sink, SourceInfo};
-use fibula_rib::{Listener, Peer, SessionPaths, TableError};
+use fibula_rib::{Listener, PathCounts, Peer, SessionPaths, TableError};
 
 use crate::column_map::ColumnMap;
 use crate::{Event, FeedError, Figures};
@@ -25,6 +25,8 @@ pub(crate) struct Peers {
     vrfs: HashMap<Vrf, Instance>,
     /// The routing instance of the last update: the source's number and the table's.
     last_vrf: Option<(Vrf, Vrf)>,
+    /// The table's count of instances that it gave up, when the numbers were last compared with it.
+    given_up: u64,
     /// The counts so far.
     pub(crate) figures: Figures,
     /// The peers that have not sent everything on this connection, and whether they have stale routes of an earlier
@@ -33,9 +35,10 @@ pub(crate) struct Peers {
 }
 
 /// A routing instance of the source. The table learns of it with its first route: sources name many without any.
-enum Instance {
-    Named(String),
-    Numbered(Vrf),
+struct Instance {
+    name: String,
+    /// The table's number, unless it has had no route since the table gave it up.
+    number: Option<Vrf>,
 }
 
 impl Peers {
@@ -52,9 +55,19 @@ impl Peers {
 
     /// From here on, the source's numbers of peers and routing instances are new.
     pub(crate) fn forget_names(&mut self) {
-        self.indices.clear();
-        self.vrfs.clear();
+        (self.indices, self.vrfs) = (HashMap::new(), HashMap::new());
         (self.last_peer, self.last_vrf) = (None, None);
+    }
+
+    /// Drops the numbers of routing instances that the table has given up.
+    fn renew_vrfs(&mut self, to: &dyn Listener) {
+        let given_up = to.given_up();
+        if std::mem::replace(&mut self.given_up, given_up) != given_up {
+            self.last_vrf = None;
+            for instance in self.vrfs.values_mut() {
+                instance.number = instance.number.filter(|&number| to.is_vrf(number));
+            }
+        }
     }
 
     /// The source sends everything again from here on, under new names: the earlier routes are stale.
@@ -80,14 +93,33 @@ impl Peers {
                 events(Event::Swept { peer });
             }
         }
+        self.release(to);
         Ok(())
+    }
+
+    /// Releases the peers of earlier connections that this one did not name and that have no routes left.
+    fn release(&mut self, to: &mut dyn Listener) {
+        if self.all.len() <= self.indices.len() {
+            return;
+        }
+        let named: HashSet<u32> = self.indices.values().copied().collect();
+        self.all.retain(|&peer| {
+            let is_over =
+                !named.contains(&peer) && to.paths_of(peer) == Some(PathCounts::default());
+            if is_over {
+                to.release(peer);
+            }
+            !is_over
+        });
     }
 
     /// Removes the peers and their routes.
     pub(crate) fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.open.clear();
+        self.forget_names();
         while let Some(peer) = self.all.pop_first() {
             to.down(peer)?;
+            to.release(peer);
         }
         Ok(())
     }
@@ -107,6 +139,20 @@ pub(crate) struct PeerMapper<'a> {
     pub(crate) events: &'a dyn Fn(Event),
     /// The first failure; later events are not passed on.
     pub(crate) failed: Option<FeedError>,
+}
+
+impl<'a> PeerMapper<'a> {
+    /// For one piece of the source's bytes: within it, the table's numbers stay. Peers that appear while `is_resync` have
+    /// not sent their whole tables yet.
+    pub(crate) fn new(
+        to: &'a mut dyn Listener,
+        (peers, is_resync): (&'a mut Peers, bool),
+        (speaker, table): (&'a Peer, &'a str),
+        events: &'a dyn Fn(Event),
+    ) -> Self {
+        peers.renew_vrfs(to);
+        Self { to, peers, is_resync, speaker, table, events, failed: None }
+    }
 }
 
 impl PeerMapper<'_> {
@@ -139,7 +185,7 @@ impl PeerMapper<'_> {
     /// Whether the routing instance has had no route: there is nothing to withdraw.
     fn is_unused(&self, index: Vrf) -> bool {
         self.peers.last_vrf.is_none_or(|(last, _)| last != index)
-            && matches!(self.peers.vrfs.get(&index), Some(Instance::Named(_)))
+            && self.peers.vrfs.get(&index).is_some_and(|instance| instance.number.is_none())
     }
 
     /// The table's number of the source's routing instance.
@@ -149,16 +195,13 @@ impl PeerMapper<'_> {
         {
             return number;
         }
-        let number = match self.peers.vrfs.get(&index) {
-            Some(Instance::Numbered(number)) => *number,
-            Some(Instance::Named(name)) => self.to.vrf(name),
+        let Self { to, peers, table, .. } = self;
+        let number = match peers.vrfs.get_mut(&index) {
+            Some(Instance { name, number }) => *number.get_or_insert_with(|| to.vrf(name)),
             // The source has not named this instance.
-            None if self.table.is_empty() => index,
-            None => self.to.vrf(self.table),
+            None if table.is_empty() => index,
+            None => to.vrf(table),
         };
-        if let Some(instance) = self.peers.vrfs.get_mut(&index) {
-            *instance = Instance::Numbered(number);
-        }
         self.peers.last_vrf = Some((index, number));
         number
     }
@@ -209,7 +252,7 @@ impl Sink for PeerMapper<'_> {
             (table, "") => table.to_owned(),
             (table, name) => format!("{table}/{name}"),
         };
-        self.peers.vrfs.insert(index, Instance::Named(name));
+        self.peers.vrfs.insert(index, Instance { name, number: None });
         self.peers.last_vrf = None;
     }
 

@@ -130,7 +130,7 @@ impl Session {
         let is_resync = matches!(state, State::Resync(..));
         let (State::Resync(driver, ..) | State::Up(driver, _)) = state else { return Ok(()) };
         let SessionOptions { peer: speaker, table, .. } = options;
-        let mut mapper = PeerMapper { to, peers, is_resync, speaker, table, events, failed: None };
+        let mut mapper = PeerMapper::new(to, (peers, is_resync), (speaker, table), events);
         driver.flush(&mut mapper);
         mapper.failed.map_or(Ok(()), Err)
     }
@@ -177,7 +177,7 @@ impl Protocol for Session {
         peers.figures.bytes += bytes.len() as u64;
         let before = peers.progress();
         let SessionOptions { peer: speaker, table, .. } = options;
-        let mut mapper = PeerMapper { to, peers, is_resync, speaker, table, events, failed: None };
+        let mut mapper = PeerMapper::new(to, (peers, is_resync), (speaker, table), events);
         let pushed = driver.push(bytes, &mut mapper);
         if let Some(failed) = mapper.failed {
             return Err(failed);

@@ -35,7 +35,7 @@ fn a_connection_is_complete_when_all_its_peers_are() {
     }
     session.tick(now + quiet, &mut rib, &mut Vec::new()).unwrap();
     assert!(session.is_complete());
-    let addresses: BTreeSet<_> = rib.peers().iter().filter_map(|peer| peer.address).collect();
+    let addresses: BTreeSet<_> = rib.peers().iter().filter_map(|(_, peer)| peer.address).collect();
     assert_eq!(addresses.len(), 4, "{addresses:?}");
     assert!(routes(&rib) > 800, "{}", routes(&rib));
     // FRR's IPv4 routes over IPv6 next hops.

@@ -8,6 +8,7 @@ mod daemons;
 mod fpm;
 #[cfg(target_os = "linux")]
 mod kernel;
+mod left_behind;
 mod live;
 #[cfg(unix)]
 mod net;

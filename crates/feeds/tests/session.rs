@@ -96,7 +96,7 @@ fn tables_converge_whatever_breaks() {
                 now += Duration::from_millis(10);
                 session.bytes(now, piece, &mut rib, &mut Vec::new()).unwrap();
                 rest = behind;
-                let of_peer = |path: &Path| rib.peers()[path.peer as usize].asn == stable.0;
+                let of_peer = |path: &Path| rib.peers()[path.peer].asn == stable.0;
                 let has_stable = rib.paths::<u32>(0, route).iter().any(of_peer);
                 had_stable |= has_stable;
                 assert!(!had_stable || has_stable, "it serves all the time");
@@ -316,7 +316,8 @@ fn tables_and_views_have_names() {
     let text = "peer 0 7 pre\npeer 1 7 post\nvrf 5 pre\nvrf 6\nremark r1\n\
                 in 5\n+ 0 10.0.0.0/8 1\nin 6\n+ 1 10.0.0.0/8 2\nin 9\n+ 1 11.0.0.0/8 3\n";
     session.bytes(s(1), text.as_bytes(), &mut rib, &mut Vec::new()).unwrap();
-    let sources: Vec<_> = rib.peers().iter().map(|peer| peer.source.as_deref().unwrap()).collect();
+    let sources: Vec<_> =
+        rib.peers().iter().map(|(_, peer)| peer.source.as_deref().unwrap()).collect();
     assert_eq!(sources, ["bmp 192.0.2.1 pre", "bmp 192.0.2.1 post"]);
     let [pre, main] = ["bmp/pre", "bmp"].map(|name| rib.find_vrf(name).unwrap());
     // An instance without a name is the source's own table.

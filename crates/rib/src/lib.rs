@@ -99,7 +99,7 @@ pub use log::Pacing;
 pub use publisher::{AttributeChunk, AttributeTable, Generation, Reader};
 pub use replaced::{Mention, Replacement};
 pub use rib::{
-    AttributeSet, Change, Changes, Decision, Limits, Path, Peer, Preference, Rib, RibMemory,
+    AttributeSet, Change, Changes, Decision, Limits, Path, Peer, Peers, Preference, Rib, RibMemory,
     SetTexts, Step, ValueNames,
 };
 pub use snapshot::{

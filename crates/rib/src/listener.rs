@@ -52,7 +52,7 @@ impl SessionPaths {
     /// The session with the most paths, if it has more than the session of this peer.
     pub fn largest(rib: &Rib, peer: u32) -> Option<Self> {
         let mut all = HashMap::<&str, (usize, Vec<u32>)>::new();
-        for (number, of) in (0..).zip(rib.peers()) {
+        for (number, of) in rib.peers().iter() {
             let paths = PathCounts::of(rib, number);
             if let Some(session) = of.session()
                 && paths != PathCounts::default()
@@ -62,7 +62,7 @@ impl SessionPaths {
                 peers.push(number);
             }
         }
-        let own = rib.peers().get(peer as usize).and_then(Peer::session);
+        let own = rib.peers().get(peer).and_then(Peer::session);
         let own = own.and_then(|session| all.get(session)).map_or(0, |(paths, _)| *paths);
         let (session, (paths, peers)) = all.into_iter().max_by_key(|(_, (paths, _))| *paths)?;
         (paths > own).then(|| Self { session: session.into(), peers, paths })
@@ -90,16 +90,34 @@ impl SessionPaths {
 /// ```
 pub trait Listener {
     /// The number of this peer for the other methods. Peers are numbered from 0 in order of appearance, and the same
-    /// peer always has the same number.
+    /// peer has the same number until it is [released](Listener::release).
     fn peer(&mut self, peer: &Peer) -> u32;
+
+    /// The source does not name the peer any more, and has removed its routes: its number may be given up. If it comes
+    /// back, [`Listener::peer`] has the number to use then.
+    fn release(&mut self, peer: u32) {
+        let _ = peer;
+    }
 
     /// Begins a source whose routes have values, and returns the positions of its columns among the values of all
     /// sources. Its updates must use these positions.
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize>;
 
-    /// The number of the routing instance with this name, for updates. The same name always has the same number; see
-    /// [`Rib::vrf`].
+    /// The number of the routing instance with this name, for updates. The same name has the same number as long as it
+    /// has routes; see [`Listener::given_up`] and [`Rib::vrf`].
     fn vrf(&mut self, name: &str) -> Vrf;
+
+    /// How many times numbers of routing instances were given up, because they had no routes. A source that keeps such
+    /// numbers compares this before it uses them, and asks [`Listener::is_vrf`] for each if it differs.
+    fn given_up(&self) -> u64 {
+        0
+    }
+
+    /// Whether the number still is that of a routing instance.
+    fn is_vrf(&self, vrf: Vrf) -> bool {
+        let _ = vrf;
+        true
+    }
 
     /// The next event.
     ///
@@ -196,6 +214,12 @@ impl Listener for &Live {
     }
     fn vrf(&mut self, name: &str) -> Vrf {
         Live::name_vrf(self, name)
+    }
+    fn given_up(&self) -> u64 {
+        Live::given_up(self)
+    }
+    fn is_vrf(&self, vrf: Vrf) -> bool {
+        self.with_rib(|rib| rib.is_vrf(vrf))
     }
     fn event(&mut self, event: FeedEvent<'_>) -> Result<(), TableError> {
         Live::event(self, event)

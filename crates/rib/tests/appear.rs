@@ -94,7 +94,7 @@ fn names_and_sources_survive_a_checkpoint() {
     rib.apply(&update(vrf, "10.0.0.0/8", peers[1], Some(1)), &mut ()).unwrap();
     let file = Snapshot::from_bytes(rib.checkpoint("").to_bytes().unwrap()).unwrap();
     let again = Rib::from_snapshot(&file, Preference::default()).unwrap().rib;
-    assert!(again.peers().iter().map(|peer| peer.source.clone()).eq(sources));
+    assert!(again.peers().iter().map(|(_, peer)| peer.source.clone()).eq(sources));
     assert_eq!(
         ["fpm", "fpm/100", "bgp"].map(|name| again.find_vrf(name)),
         [Some(0), Some(vrf), None]

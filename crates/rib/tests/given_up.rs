@@ -1,11 +1,11 @@
-//! What a source leaves behind is given up: engines of tables without routes.
+//! What a source leaves behind is given up: engines of tables without routes, those tables, and peers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::engines::{Behaviour, makers};
 use fibula_core::{Attributes, Change, Update, Value, Vrf};
-use fibula_rib::{Event, Live, LiveOptions, Peer, Reader, Rib};
+use fibula_rib::{Event, Live, LiveOptions, Peer, Preference, Reader, Rib, Snapshot};
 
 const ANNOUNCE: Change<'_> = Change::Announce(Attributes::Values(&[Value::Int(1)]));
 
@@ -113,4 +113,52 @@ fn sessions_share_the_engines() {
     apply(&live, (small[2], peers[2]), "12.0.0.0/8", ANNOUNCE);
     assert_eq!(live.followed(), [0, large[0], large[1], small[1], small[2]]);
     assert!(finds(&mut live.reader::<u32>(small[2]).unwrap()));
+}
+
+/// The number of a peer or VRF that was given up is not that of another one, and a checkpoint has no gaps.
+#[test]
+fn peers_and_vrfs_are_given_up() {
+    let mut rib = Rib::default();
+    assert!(rib.name_global("bmp"));
+    let peers = [1, 2, 3, 4].map(|asn| rib.peer(Peer::new(None, asn)));
+    let vrfs = ["bmp/a", "bmp/b", "bmp/c"].map(|name| rib.vrf(name));
+    let update = |vrf, peer, prefix: &str, change| Update {
+        vrf,
+        peer,
+        ..Update::new(prefix.parse().unwrap(), change)
+    };
+    for (vrf, peer) in [(0, 0), (0, 2), (vrfs[0], 0), (vrfs[1], 2), (vrfs[1], 3)] {
+        rib.apply(&update(vrf, peers[peer], "10.0.0.0/8", ANNOUNCE), &mut ()).unwrap();
+        rib.apply(&update(vrf, peers[peer], "2001:db8::/32", ANNOUNCE), &mut ()).unwrap();
+    }
+    assert!(!rib.forget_peer(peers[0]) && !rib.forget_vrf(vrfs[0]) && !rib.forget_vrf(0));
+    assert_eq!((rib.empty_vrfs(), rib.paths_of::<u32>(peers[0])), (vec![vrfs[2]], 2));
+    rib.peer_down(peers[0], &mut ());
+    assert_eq!((rib.empty_vrfs(), rib.paths_of::<u32>(peers[0])), (vec![vrfs[0], vrfs[2]], 0));
+    assert!(rib.forget_peer(peers[0]) && rib.forget_peer(peers[1]));
+    assert!(rib.forget_vrf(vrfs[0]) && rib.forget_vrf(vrfs[2]));
+    assert!(!rib.is_vrf(vrfs[0]) && rib.is_vrf(vrfs[1]) && rib.find_vrf("bmp/a").is_none());
+    assert_eq!((rib.peers().len(), rib.peers().get(peers[0])), (2, None));
+
+    let again = [1, 5].map(|asn| rib.peer(Peer::new(None, asn)));
+    assert!(again.iter().all(|number| !peers.contains(number)), "{again:?}");
+    let vrf = rib.vrf("bmp/a");
+    assert!(!vrfs.contains(&vrf), "{vrf}");
+
+    // Peer 3 starts over, and has announced one of its four paths.
+    rib.mark_stale(peers[2]);
+    rib.apply(&update(0, peers[2], "10.0.0.0/8", ANNOUNCE), &mut ()).unwrap();
+    let file = Snapshot::from_bytes(rib.checkpoint("").to_bytes().unwrap()).unwrap();
+    let mut restored = Rib::from_snapshot(&file, Preference::default()).unwrap().rib;
+    let names = |rib: &Rib| rib.peers().iter().map(|(_, peer)| peer.asn).collect::<Vec<_>>();
+    assert_eq!((names(&restored), names(&rib)), (vec![3, 4, 1, 5], vec![3, 4, 1, 5]));
+    assert_eq!((restored.resyncing(), rib.resyncing()), (vec![0], vec![peers[2]]));
+    for (rib, peer) in [(&mut restored, 0), (&mut rib, peers[2])] {
+        assert_eq!((rib.paths_of::<u32>(peer), rib.paths_of::<u128>(peer)), (2, 2));
+        rib.sweep(peer, &mut ());
+        assert_eq!((rib.paths_of::<u32>(peer), rib.paths_of::<u128>(peer)), (1, 0));
+        assert_eq!(rib.memory().routes, 3);
+    }
+    assert_eq!(restored.find_vrf("bmp/b"), Some(vrfs[1]));
+    assert!(!restored.is_vrf(vrfs[0]) && restored.vrf("bmp/d") > vrf);
 }

@@ -203,7 +203,7 @@ proptest! {
             rib.apply(&update, &mut ()).unwrap();
         }
         let table = builder.finish().unwrap();
-        let best = |peer: u32| rib.peers()[peer as usize].address.unwrap().to_string();
+        let best = |peer: u32| rib.peers()[peer].address.unwrap().to_string();
         let v4 = rib.iter::<u32>(0).map(|(prefix, path)| (AnyPrefix::V4(prefix), path));
         let v6 = rib.iter::<u128>(0).map(|(prefix, path)| (AnyPrefix::V6(prefix), path));
         let expected: BTreeMap<AnyPrefix, (String, u32)> = v4.chain(v6).map(|(prefix, path)| {

@@ -140,12 +140,12 @@ impl Replay {
     /// Continues from a file. The feed's position is the number of events.
     fn through_checkpoint(self, path: &Path, position: usize) -> Self {
         self.live.checkpoint(&position.to_string()).write(path).unwrap();
-        let (before, peers) = (self.paths(), self.live.with_rib(|rib| rib.peers().to_vec()));
+        let (before, peers) = (self.paths(), self.live.with_rib(|rib| rib.peers().clone()));
         drop(self.live);
         let restored = Rib::open(path, Preference::default()).unwrap();
         assert_eq!(restored.position, position.to_string());
         assert_eq!(restored.rib.sequence(), position as u64);
-        assert_eq!(restored.rib.peers(), peers);
+        assert_eq!(*restored.rib.peers(), peers);
         let replay = Self { live: follow(restored.rib), ..self };
         assert!(replay.paths() == before, "the paths came back");
         replay.compare();

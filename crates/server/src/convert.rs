@@ -22,7 +22,7 @@ impl Names {
         let mut numbers: Vec<u32> = peers.into_iter().collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let peer = |n: u32| Some((n, rib.peers().get(n as usize)?.clone()));
+        let peer = |n: u32| Some((n, rib.peers().get(n)?.clone()));
         let values = rib.value_names().clone();
         Self { peers: numbers.into_iter().filter_map(peer).collect(), values }
     }

@@ -1,6 +1,6 @@
 //! The state of a server: the table, the status of the sources, and the counters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -106,19 +106,14 @@ impl Site {
         all
     }
 
-    /// Whether the sources of a table have sent everything; for a table without sources, whether no peer is sending
-    /// everything again.
-    pub(crate) fn is_complete(&self, name: &str, has_routes: bool) -> bool {
-        let feeds = |table: &str| {
-            name.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let all = self.board.all();
-        let states = || all.iter().filter(|source| feeds(&source.table)).map(|source| source.state);
-        if states().next().is_none() {
-            return has_routes && self.live.with_rib(Rib::resyncing).is_empty();
+    /// Which tables are complete now.
+    pub(crate) fn completeness(&self) -> Completeness {
+        let mut of_sources = HashMap::<String, FedBy>::new();
+        for source in self.board.all() {
+            of_sources.entry(source.table).or_default().add(source.state);
         }
-        let has_said = |state| matches!(state, SourceState::Up | SourceState::Lost);
-        states().any(has_said) && !states().any(|state| state == SourceState::Resync)
+        let is_resyncing = !self.live.with_rib(Rib::resyncing).is_empty();
+        Completeness { of_sources, is_resyncing }
     }
 
     /// The times of the newest changes of these tables, if known.
@@ -150,6 +145,49 @@ impl Site {
     /// Frees copies of tables that no request has used for this time.
     pub(crate) fn forget_frozen(&self, unused: Duration) {
         self.frozen.forget(unused);
+    }
+}
+
+/// Which tables are complete, by the states of the sources at one moment.
+pub(crate) struct Completeness {
+    /// The states of the sources that are configured to feed a table.
+    of_sources: HashMap<String, FedBy>,
+    /// Whether a peer is sending everything again.
+    is_resyncing: bool,
+}
+
+/// The states of the sources of a table.
+#[derive(Clone, Copy, Default)]
+struct FedBy {
+    /// Whether there is a source, one has sent everything, and one is sending everything.
+    some: bool,
+    said: bool,
+    resync: bool,
+}
+
+impl FedBy {
+    fn add(&mut self, state: SourceState) {
+        self.some = true;
+        self.said |= matches!(state, SourceState::Up | SourceState::Lost);
+        self.resync |= state == SourceState::Resync;
+    }
+}
+
+impl Completeness {
+    /// Whether the sources of a table have sent everything; for a table without sources, whether no peer is sending
+    /// everything again. A source feeds the table that it is configured for, and those below: `bmp` and `bmp/65000:1`.
+    pub(crate) fn is_complete(&self, name: &str, has_routes: bool) -> bool {
+        let above = name.match_indices('/').map(|(at, _)| &name[..at]);
+        let mut all = FedBy::default();
+        for fed in above.chain([name]).filter_map(|table| self.of_sources.get(table)) {
+            all.some |= fed.some;
+            all.said |= fed.said;
+            all.resync |= fed.resync;
+        }
+        match all.some {
+            true => all.said && !all.resync,
+            false => has_routes && !self.is_resyncing,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use toml::Spanned;
 
@@ -122,6 +123,14 @@ impl ServeConfig {
 }
 
 impl ServeConfig {
+    /// The longest time for which a source keeps the routes of a lost connection.
+    pub(crate) fn longest_hold(&self) -> Duration {
+        let streams = self.fpm.iter().chain(&self.bmp).map(|stream| stream.hold);
+        let neighbours = self.bgp.iter().flat_map(|bgp| &bgp.neighbour).map(|of| of.hold);
+        let all = streams.chain(neighbours).chain(self.ris.iter().map(|ris| ris.hold));
+        all.max().unwrap_or_else(super::hold).0
+    }
+
     /// Refuses the zeros that would refuse everybody, or never rest.
     fn check_zeros(&self) -> Result<(), Problem> {
         let limits = &self.limits;

@@ -105,8 +105,7 @@ impl BgpSession {
             resync.update_received(now);
         }
         let table = &neighbour.table;
-        let mapper =
-            PeerMapper { to: &mut *to, peers, is_resync, speaker, table, events, failed: None };
+        let mapper = PeerMapper::new(&mut *to, (peers, is_resync), (speaker, table), events);
         let mut routes = Routes::new(mapper, agreed);
         let decoded = messages.decode(message, agreed.speaker, 0, &mut routes);
         *at_most = at_most.saturating_add(routes.announced);

@@ -115,15 +115,8 @@ impl KernelProtocol {
     ) -> Result<Option<T>, FeedError> {
         let State::Open(open) = &mut self.state else { return Ok(None) };
         let KernelOptions { peer: speaker, table, .. } = &self.options;
-        let mut mapper = PeerMapper {
-            to,
-            is_resync: open.part.is_some(),
-            peers: &mut self.peers,
-            speaker,
-            table,
-            events: &self.events,
-            failed: None,
-        };
+        let peers = (&mut self.peers, open.part.is_some());
+        let mut mapper = PeerMapper::new(to, peers, (speaker, table), &self.events);
         let done = decode(&mut open.decoder, &mut mapper);
         mapper.failed.map_or(Ok(Some(done)), Err)
     }

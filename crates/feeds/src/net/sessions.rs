@@ -22,11 +22,10 @@ use crate::{Clock, ConnectionRefusal, Event, FeedError, LogLimit, SystemClock};
 
 /// The peers that have routes in a table, with their numbers: those of its checkpoint, for [`Hub::adopt`].
 pub fn speaking(rib: &Rib) -> Vec<(u32, Peer)> {
-    let numbered = (0..).zip(rib.peers());
     let has_paths = |&(number, _): &(u32, &Peer)| {
         rib.paths_of::<u32>(number) + rib.paths_of::<u128>(number) > 0
     };
-    numbered.filter(has_paths).map(|(number, peer)| (number, peer.clone())).collect()
+    rib.peers().iter().filter(has_paths).map(|(number, peer)| (number, peer.clone())).collect()
 }
 
 impl Hub {
@@ -181,6 +180,7 @@ impl Hub {
             let Some(name) = &peer.source else { continue };
             let Some(key) = self.thing_of(name) else {
                 to.down(*number)?;
+                to.release(*number);
                 *orphans.entry(name).or_default() += 1;
                 continue;
             };

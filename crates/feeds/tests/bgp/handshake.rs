@@ -49,7 +49,8 @@ fn a_session_byte_by_byte() {
     let bgp = path.attributes.bgp().unwrap();
     assert_eq!((bgp.as_path, bgp.next_hop), ("64500 64501", Some(ADDRESS)));
     let source = Some("bgp 192.0.2.9".into());
-    assert_eq!(bench.rib.peers(), [Peer { address: Some(ADDRESS), asn: 64500, source }]);
+    let peers: Vec<_> = bench.rib.peers().iter().map(|(_, peer)| peer.clone()).collect();
+    assert_eq!(peers, [Peer { address: Some(ADDRESS), asn: 64500, source }]);
     assert!(bench.out.is_empty() && bench.events().is_empty());
     let figures = bench.session.figures();
     assert_eq!((figures.announced, figures.withdrawn, figures.connections), (3, 1, 1));

@@ -101,7 +101,7 @@ fn another_as() {
     bench.send(&message(END_V4)).unwrap();
     assert_eq!(bench.prefixes(), ["11.0.0.0/8"]);
     let paths = bench.rib.paths::<u32>(0, "11.0.0.0/8".parse().unwrap());
-    assert_eq!(bench.rib.peers()[paths[0].peer as usize].asn, 64511);
+    assert_eq!(bench.rib.peers()[paths[0].peer].asn, 64511);
     assert_eq!(paths.len(), 1);
 }
 

@@ -119,7 +119,7 @@ pub fn paths(rib: &Rib) -> Paths {
             AnyPrefix::V6(prefix) => rib.paths(0, prefix),
         };
         for path in held {
-            let asn = rib.peers()[path.peer as usize].asn;
+            let asn = rib.peers()[path.peer].asn;
             assert!(all.insert((asn, prefix), value(&path.attributes)).is_none());
         }
     }

@@ -289,7 +289,7 @@ fn archives_with_flipped_bits() {
                 AnyPrefix::V6(prefix) => rib.paths::<u128>(0, prefix),
             };
             for path in of_prefix {
-                let peer = &rib.peers()[path.peer as usize];
+                let peer = &rib.peers()[path.peer];
                 paths.insert(format!("{prefix} {peer:?} {} {:?}", path.path_id, path.attributes));
             }
         }

@@ -11,6 +11,8 @@
 //! | `rib/FAMILY/addr`, `/len`, `/vrf`, `/peer`, `/id`, `/set` | every path: u32 or u128, u8, and u32 each, the set by its place |
 //! | `rib/FAMILY/stale` | u32: the places of the paths that are stale, ascending; see [`Rib::mark_stale`] |
 //!
+//! Peers are numbered anew, by their places in `rib/meta`, since those that were given up leave gaps.
+//!
 //! Version 1 has no next hops in its sets, and no `stale`. Version 2 has neither the names of the values nor the
 //! feed, so a program that continues from it cannot check that its feed is the same. Version 3 has no names of
 //! sources and VRFs. All are read. Versions newer than this program's are refused.
@@ -41,7 +43,7 @@ use crate::{
     AlignedBytes, AtomicFile, AttributeSet, EnginePart, FeedMark, Peer, Preference, Provenance,
     Rib, Snapshot, SnapshotError, SourceRecord, Table, ValueNames,
 };
-use paths::{AllPaths, Paths};
+use paths::{AllPaths, Paths, PeerPlaces};
 use restore::restore;
 pub use tables::table_choice;
 
@@ -55,6 +57,7 @@ pub struct Checkpoint {
     sets: Chunks<Option<AttributeSet>>,
     paths: Vec<(Vrf, PerFamily<Copies>)>,
     staleness: Staleness,
+    places: PeerPlaces,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -97,7 +100,8 @@ impl Rib {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn checkpoint(&self, position: &str) -> Checkpoint {
-        let peers = self.peers().iter().map(|peer| (peer.address, peer.asn)).collect();
+        let peers = self.peers().iter().map(|(_, peer)| (peer.address, peer.asn)).collect();
+        let places = PeerPlaces::of(self.peers());
         let source = |peer: &Peer| peer.source.as_deref().map(str::to_owned);
         Checkpoint {
             meta: Meta {
@@ -105,15 +109,16 @@ impl Rib {
                 sequence: self.sequence(),
                 position: position.to_owned(),
                 peers,
-                resyncing: self.resyncing(),
+                resyncing: self.resyncing().into_iter().map(|peer| places.get(peer)).collect(),
                 columns: self.value_names().names().to_vec(),
                 feed: None,
-                sources: self.peers().iter().map(source).collect(),
+                sources: self.peers().iter().map(|(_, peer)| source(peer)).collect(),
                 vrfs: self.vrf_names().iter().map(|(vrf, name)| (vrf, name.to_owned())).collect(),
             },
             sets: self.sets().clone(),
             paths: self.copies(),
             staleness: self.staleness(),
+            places,
         }
     }
 
@@ -203,7 +208,8 @@ impl Checkpoint {
     fn columns(&self) -> PerFamily<AllPaths> {
         let v4 = self.paths.iter().map(|(vrf, copies)| (*vrf, &copies.v4));
         let v6 = self.paths.iter().map(|(vrf, copies)| (*vrf, &copies.v6));
-        PerFamily { v4: Paths::of(v4, &self.staleness), v6: Paths::of(v6, &self.staleness) }
+        let of = (&self.staleness, &self.places);
+        PerFamily { v4: Paths::of(v4, of), v6: Paths::of(v6, of) }
     }
 
     fn with_columns(

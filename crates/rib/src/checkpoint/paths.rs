@@ -3,8 +3,30 @@
 use fibula_core::{Addr, FamilyType, Hop, Prefix, Route, Routes, Vrf};
 
 use crate::Pod;
-use crate::rib::Staleness;
 use crate::rib::family::FamilyCopy;
+use crate::rib::{Peers, Staleness};
+
+/// The places of peers in the file, by number.
+pub(super) struct PeerPlaces {
+    /// The numbers in order; empty if each peer's place is its number.
+    numbers: Vec<u32>,
+}
+
+impl PeerPlaces {
+    pub(super) fn of(peers: &Peers) -> Self {
+        let last = peers.iter().next_back().map(|(number, _)| number as usize + 1);
+        let has_gaps = last.is_some_and(|count| count != peers.len());
+        let numbers = peers.iter().map(|(number, _)| number);
+        Self { numbers: if has_gaps { numbers.collect() } else { Vec::new() } }
+    }
+
+    pub(super) fn get(&self, peer: u32) -> u32 {
+        if self.numbers.is_empty() {
+            return peer;
+        }
+        self.numbers.binary_search(&peer).map_or(u32::MAX, |place| place as u32)
+    }
+}
 
 /// The paths of each family.
 pub(super) struct AllPaths;
@@ -30,7 +52,7 @@ impl<A: Addr + Pod> Paths<A> {
     /// The paths by VRF.
     pub(super) fn of<'a>(
         copies: impl Iterator<Item = (Vrf, &'a FamilyCopy<A>)>,
-        staleness: &Staleness,
+        (staleness, places): (&Staleness, &PeerPlaces),
     ) -> Self {
         let mut paths = Self::default();
         for (vrf, copy) in copies {
@@ -40,7 +62,7 @@ impl<A: Addr + Pod> Paths<A> {
                 }
                 paths.addr.push(prefix.addr());
                 paths.len.push(prefix.len());
-                paths.peer.push(speaker.peer());
+                paths.peer.push(places.get(speaker.peer()));
                 paths.id.push(path_id);
                 paths.set.push(set);
             }

@@ -175,6 +175,33 @@ impl Live {
     }
 }
 
+impl Live {
+    /// The VRFs without routes and engines: those that [`Live::forget_vrf`] gives up.
+    pub fn empty_vrfs(&self) -> Vec<Vrf> {
+        let rib = self.rib.lock();
+        let mut empty = rib.empty_vrfs();
+        let followed = self.followed();
+        empty.retain(|vrf| !followed.contains(vrf));
+        empty
+    }
+
+    /// Gives a VRF up, see [`Rib::forget_vrf`]. Returns false, and does nothing, if it has routes or engines.
+    pub fn forget_vrf(&self, vrf: Vrf) -> bool {
+        let mut rib = self.rib.lock();
+        let is_over = !self.is_followed(vrf) && rib.forget_vrf(vrf);
+        if is_over {
+            lock_std(&self.shares).refused.remove(&vrf);
+            self.given_up.fetch_add(1, Ordering::Release);
+        }
+        is_over
+    }
+
+    /// Number of VRFs that were given up; see [`Listener::given_up`](crate::Listener::given_up).
+    pub fn given_up(&self) -> u64 {
+        self.given_up.load(Ordering::Acquire)
+    }
+}
+
 /// The session from which a table's first route is; empty without one.
 fn owner(rib: &Rib, vrf: Vrf) -> String {
     fn first<A: Addr>(rib: &Rib, vrf: Vrf) -> Option<u32> {
@@ -182,7 +209,7 @@ fn owner(rib: &Rib, vrf: Vrf) -> String {
         Some(rib.exact(vrf, prefix)?.peer)
     }
     let peer = first::<u32>(rib, vrf).or_else(|| first::<u128>(rib, vrf));
-    let peer = peer.and_then(|peer| rib.peers().get(peer as usize));
+    let peer = peer.and_then(|peer| rib.peers().get(peer));
     peer.and_then(|peer| peer.session()).unwrap_or_default().to_owned()
 }
 

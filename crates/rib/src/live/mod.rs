@@ -6,7 +6,7 @@ mod pipeline;
 mod shared;
 
 use std::slice;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -81,6 +81,8 @@ pub struct Live {
     rib: Arc<SharedRib>,
     tables: RwLock<PerFamily<Pipelines>>,
     shares: Mutex<Shares>,
+    /// Number of VRFs that were given up.
+    given_up: AtomicU64,
     history: History,
     engines: PerFamily<Engines>,
     options: LiveOptions,
@@ -122,6 +124,7 @@ impl Live {
             rib: Arc::new(SharedRib::new(rib)),
             tables: RwLock::default(),
             shares: Mutex::default(),
+            given_up: AtomicU64::new(0),
             history: History::new(options.history),
             engines: PerFamily { v4: Arc::<_>::clone(&engines) as _, v6: engines as _ },
             options,
@@ -261,6 +264,11 @@ impl Live {
     /// The number of this peer; see [`Rib::peer`].
     pub fn peer(&self, peer: Peer) -> u32 {
         self.rib.lock().peer(peer)
+    }
+
+    /// Gives a peer up; see [`Rib::forget_peer`].
+    pub fn forget_peer(&self, peer: u32) -> bool {
+        self.rib.lock().forget_peer(peer)
     }
 
     /// The positions of a source's columns among the values; see [`Rib::value_places`].

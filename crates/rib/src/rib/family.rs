@@ -56,6 +56,8 @@ pub(super) struct FamilyPaths<A: Addr> {
     free: u32,
     /// Number of paths in use.
     pub(super) used: usize,
+    /// Whether the path that was added last was the first one of its peer.
+    pub(super) is_first: bool,
     /// Number of paths of each peer: most sessions that end had no routes, and most dumps leave nothing stale.
     peers: HashMap<u32, Paths>,
 }
@@ -75,6 +77,7 @@ impl<A: Addr> Default for FamilyPaths<A> {
             paths: Chunks::default(),
             free: NO_PATH,
             used: 0,
+            is_first: false,
             peers: HashMap::new(),
         }
     }
@@ -212,7 +215,9 @@ impl<A: Addr> FamilyPaths<A> {
 
     fn add(&mut self, node: Node) -> u32 {
         self.used += 1;
-        self.count(node.speaker).all += 1;
+        let paths = self.count(node.speaker);
+        paths.all += 1;
+        self.is_first = paths.all == 1;
         if self.free != NO_PATH {
             let at = self.free;
             self.free = self.paths[at].next;
@@ -242,6 +247,12 @@ impl<A: Addr> FamilyPaths<A> {
         let paths = self.count(speaker);
         paths.all -= 1;
         paths.stale -= u32::from(node.speaker != speaker);
+        if paths.all == 0 {
+            self.peers.remove(&speaker.peer());
+            if self.peers.len() < self.peers.capacity() / 4 {
+                self.peers.shrink_to_fit();
+            }
+        }
         let change = match before {
             Some(before) => {
                 // Not the best path, so the best route does not change.

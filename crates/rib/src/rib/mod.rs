@@ -27,6 +27,7 @@ pub(crate) mod family;
 pub(crate) mod names;
 pub(crate) mod next_hops;
 mod nodes;
+mod peers;
 mod query;
 pub(crate) mod set;
 mod sets;
@@ -46,6 +47,8 @@ use crate::{FeedEvent, TableError};
 pub use decision::{Decision, Path, Peer, Preference, Step};
 use family::{FamilyPaths, PeerParity};
 pub use names::{SetTexts, ValueNames};
+use peers::PeerVrfs;
+pub use peers::Peers;
 pub use query::RibMemory;
 pub(crate) use query::{Copies, Staleness};
 pub use set::AttributeSet;
@@ -90,6 +93,11 @@ impl FamilyType for Tables {
     type Of<A: Addr> = FamilyPaths<A>;
 }
 
+/// Number of paths in the tables of a VRF.
+fn used(tables: &PerFamily<Tables>) -> usize {
+    tables.v4.used + tables.v6.used
+}
+
 /// How many times a peer has begun to send its whole table again.
 #[derive(Clone, Copy, Default)]
 struct Dump {
@@ -122,8 +130,10 @@ struct Dump {
 pub struct Rib {
     sets: Sets,
     vrfs: BTreeMap<Vrf, PerFamily<Tables>>,
-    peers: Vec<Peer>,
-    numbers: HashMap<Peer, u32>,
+    /// Number of paths in all of them.
+    used: usize,
+    peers: Peers,
+    peer_vrfs: PeerVrfs,
     /// The dumps of the peers that have ever started over.
     dumps: HashMap<u32, Dump>,
     preference: Preference,
@@ -158,17 +168,52 @@ impl Rib {
 
     /// The number of this peer, which is new if the peer was unknown.
     pub fn peer(&mut self, peer: Peer) -> u32 {
-        let next = self.peers.len() as u32;
-        let number = *self.numbers.entry(peer.clone()).or_insert(next);
-        if number == next {
-            self.peers.push(peer);
-        }
-        number
+        self.peers.number(peer)
     }
 
     /// The peers, by number.
-    pub fn peers(&self) -> &[Peer] {
+    pub fn peers(&self) -> &Peers {
         &self.peers
+    }
+
+    /// Gives a peer up, which has no paths: its number names nothing any more. Returns false, and does nothing, if it
+    /// has some.
+    pub fn forget_peer(&mut self, peer: u32) -> bool {
+        self.retain_vrfs(peer);
+        if self.peer_vrfs.of(peer).next().is_some() {
+            return false;
+        }
+        self.peers.remove(peer);
+        self.dumps.remove(&peer);
+        true
+    }
+
+    /// Gives a VRF up, which has no routes: its number names nothing any more, and its name gets another one if it
+    /// comes back. Returns false, and does nothing, if it has some, or is the global one.
+    pub fn forget_vrf(&mut self, vrf: Vrf) -> bool {
+        let has_routes = self.vrfs.get(&vrf).is_some_and(|tables| used(tables) > 0);
+        if vrf == 0 || has_routes {
+            return false;
+        }
+        self.vrfs.remove(&vrf);
+        self.vrf_names.remove(vrf);
+        true
+    }
+
+    /// The VRFs without routes, except the global one.
+    pub fn empty_vrfs(&self) -> Vec<Vrf> {
+        let has_routes = |vrf: Vrf| self.vrfs.get(&vrf).is_some_and(|tables| used(tables) > 0);
+        let named = self.vrf_names.iter().map(|(vrf, _)| vrf);
+        let mut all: Vec<Vrf> = named.chain(self.vrfs.keys().copied()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all.retain(|&vrf| vrf != 0 && !has_routes(vrf));
+        all
+    }
+
+    /// Whether the number is that of a VRF: it has a name or tables.
+    pub fn is_vrf(&self, vrf: Vrf) -> bool {
+        self.vrf_names.name(vrf).is_some() || self.vrfs.contains_key(&vrf)
     }
 
     /// The positions of a source's columns among the [values](ValueNames) of all sources, which updates must use. A
@@ -268,18 +313,30 @@ impl Rib {
     ) -> Result<(), TableError> {
         let path = (self.speaker(update.peer)?, update.path_id);
         let room = self.room();
-        let Self { sets, vrfs, preference, .. } = self;
+        let Self { sets, vrfs, preference, used, peer_vrfs, .. } = self;
         let change = match update.change {
             CoreChange::Announce(attributes) => {
                 let family = vrfs.entry(update.vrf).or_default().get_mut::<A>();
                 family.check_room()?;
                 let set = sets.acquire(&attributes);
                 let set = set.ok_or(TableError::Limit { what: "attribute sets" })?;
-                family.announce(prefix, path, set, (sets, preference, room))?
+                let before = family.used;
+                let change = family.announce(prefix, path, set, (sets, preference, room))?;
+                if family.used > before {
+                    *used += 1;
+                    if family.is_first {
+                        peer_vrfs.add(update.peer, update.vrf);
+                    }
+                }
+                change
             }
-            CoreChange::Withdraw => vrfs
-                .get_mut(&update.vrf)
-                .and_then(|tables| tables.get_mut::<A>().withdraw(prefix, path, sets, preference)),
+            CoreChange::Withdraw => vrfs.get_mut(&update.vrf).and_then(|tables| {
+                let family = tables.get_mut::<A>();
+                let before = family.used;
+                let change = family.withdraw(prefix, path, sets, preference);
+                *used -= before - family.used;
+                change
+            }),
         };
         if let Some(change) = change {
             changes.changed(update.vrf, change);
@@ -290,9 +347,7 @@ impl Rib {
     /// Maximum number of paths of a peer in a family, 0 if the limit of all peers is reached; and the limits.
     fn room(&self) -> (u32, Limits) {
         let Limits { paths, peer_paths } = self.limits;
-        let used = || self.vrfs.values().map(|tables| tables.v4.used + tables.v6.used).sum();
-        let is_full = paths < usize::MAX && paths <= used();
-        (if is_full { 0 } else { peer_paths }, self.limits)
+        (if paths <= self.used { 0 } else { peer_paths }, self.limits)
     }
 
     /// The peer in its latest dump.
@@ -312,7 +367,8 @@ impl Rib {
         let is_open = std::mem::replace(&mut dump.is_open, true);
         dump.is_odd ^= !is_open;
         let Ok(speaker) = self.speaker(peer) else { return };
-        for tables in self.vrfs.values_mut() {
+        for vrf in self.peer_vrfs.of(peer) {
+            let Some(tables) = self.vrfs.get_mut(&vrf) else { continue };
             tables.v4.mark_stale(speaker, is_open);
             tables.v6.mark_stale(speaker, is_open);
         }
@@ -322,18 +378,35 @@ impl Rib {
     pub fn sweep(&mut self, peer: u32, changes: &mut impl Changes) {
         self.sequence += 1;
         let Ok(speaker) = self.speaker(peer) else { return };
-        let Self { sets, vrfs, preference, .. } = self;
-        for (&vrf, tables) in vrfs {
+        let Self { sets, vrfs, preference, used, peer_vrfs, .. } = self;
+        for vrf in peer_vrfs.of(peer) {
+            let Some(tables) = vrfs.get_mut(&vrf) else { continue };
+            let before = self::used(tables);
             tables.v4.sweep(speaker, sets, preference, |change| changes.changed(vrf, change));
             tables.v6.sweep(speaker, sets, preference, |change| changes.changed(vrf, change));
+            *used -= before - self::used(tables);
         }
+        self.retain_vrfs(peer);
         self.close_dump(peer);
+    }
+
+    /// Forgets in which VRFs the peer had paths and has none.
+    fn retain_vrfs(&mut self, peer: u32) {
+        let Self { vrfs, peer_vrfs, .. } = self;
+        let has_paths =
+            |tables: &PerFamily<Tables>| tables.v4.of_peer(peer) + tables.v6.of_peer(peer) > 0;
+        peer_vrfs.retain(peer, |vrf| vrfs.get(&vrf).is_some_and(has_paths));
     }
 
     fn close_dump(&mut self, peer: u32) {
         if let Some(dump) = self.dumps.get_mut(&peer) {
             dump.is_open = false;
         }
+    }
+
+    /// Whether the peer is between [`Rib::mark_stale`] and [`Rib::sweep`].
+    pub fn is_resyncing(&self, peer: u32) -> bool {
+        self.dumps.get(&peer).is_some_and(|dump| dump.is_open)
     }
 
     /// The peers between [`Rib::mark_stale`] and [`Rib::sweep`], in order.
@@ -348,11 +421,15 @@ impl Rib {
     pub fn peer_down(&mut self, peer: u32, changes: &mut impl Changes) {
         self.sequence += 1;
         let Ok(speaker) = self.speaker(peer) else { return };
-        let Self { sets, vrfs, preference, .. } = self;
-        for (&vrf, tables) in vrfs {
+        let Self { sets, vrfs, preference, used, peer_vrfs, .. } = self;
+        for vrf in peer_vrfs.of(peer) {
+            let Some(tables) = vrfs.get_mut(&vrf) else { continue };
+            let before = self::used(tables);
             tables.v4.peer_down(speaker, sets, preference, |change| changes.changed(vrf, change));
             tables.v6.peer_down(speaker, sets, preference, |change| changes.changed(vrf, change));
+            *used -= before - self::used(tables);
         }
+        self.retain_vrfs(peer);
         self.close_dump(peer);
     }
 
@@ -393,9 +470,10 @@ impl Rib {
         is_stale: bool,
     ) -> Result<(), TableError> {
         let speaker = self.speaker(peer)?;
-        let Self { sets, vrfs, preference, .. } = self;
+        let Self { sets, vrfs, preference, used, peer_vrfs, .. } = self;
         let family = vrfs.entry(vrf).or_default().get_mut::<A>();
         family.check_room()?;
+        let before = family.used;
         sets.refer(set).ok_or(TableError::Limit { what: "routes of an attribute set" })?;
         family.announce(
             prefix,
@@ -403,6 +481,10 @@ impl Rib {
             set,
             (sets, preference, (u32::MAX, Limits::default())),
         )?;
+        *used += family.used - before;
+        if family.used > before && family.is_first {
+            peer_vrfs.add(peer, vrf);
+        }
         if is_stale {
             family.restore_stale(prefix, speaker, path_id);
         }

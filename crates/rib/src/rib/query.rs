@@ -30,12 +30,15 @@ impl Rib {
 
     /// Number of paths of the peer, over all VRFs.
     pub fn paths_of<A: Addr>(&self, peer: u32) -> usize {
-        self.vrfs.values().map(|tables| tables.get::<A>().of_peer(peer)).sum()
+        self.peer_vrfs
+            .of(peer)
+            .map(|vrf| self.family::<A>(vrf).map_or(0, |of| of.of_peer(peer)))
+            .sum()
     }
 
     /// Whether there are no routes.
     pub fn is_empty(&self) -> bool {
-        self.vrfs.values().all(|tables| tables.v4.used + tables.v6.used == 0)
+        self.used == 0
     }
 
     /// The best path of exactly this prefix.
@@ -154,7 +157,7 @@ impl Rib {
         paths.sort_by(|a, b| self.preference.compare(&contender(a), &contender(b)).0);
         let step = |path: &Path| self.preference.compare(&best, &contender(path)).1;
         let steps: Vec<_> = paths.iter().map(step).collect();
-        let peers = paths.iter().map(|path| self.peers.get(path.peer as usize).cloned()).collect();
+        let peers = paths.iter().map(|path| self.peers.get(path.peer).cloned()).collect();
         let lost = steps.into_iter().enumerate().map(|(i, step)| (i > 0).then_some(step));
         Some(Decision {
             prefix: prefix.into(),

@@ -11,10 +11,13 @@ use hashbrown::HashMap;
 pub(crate) struct VrfNames {
     of: BTreeMap<Vrf, Arc<str>>,
     numbers: HashMap<Arc<str>, Vrf>,
+    /// No larger number was given yet, unless numbers began anew.
+    next: Vrf,
 }
 
 impl VrfNames {
-    /// The number of the VRF of this name; the lowest that is free, if it has none yet.
+    /// The number of the VRF of this name; a new one if it has none. The number of a VRF that was given up is not given
+    /// again before all others were.
     pub(crate) fn number(&mut self, name: &str, is_used: impl Fn(Vrf) -> bool) -> Vrf {
         if name.is_empty() {
             return 0;
@@ -22,10 +25,9 @@ impl VrfNames {
         if let Some(&number) = self.numbers.get(name) {
             return number;
         }
-        // Numbers are given in order, so that there is hardly ever more than one step.
-        let first = self.of.len().max(1) as Vrf;
         let is_free = |number: &Vrf| !self.of.contains_key(number) && !is_used(*number);
-        let number = (first..Vrf::MAX).find(is_free).unwrap_or(Vrf::MAX);
+        let first = self.next.max(1);
+        let number = (first..Vrf::MAX).chain(1..first).find(is_free).unwrap_or(Vrf::MAX);
         self.set(number, name);
         number
     }
@@ -37,8 +39,18 @@ impl VrfNames {
             let name: Arc<str> = name.into();
             self.numbers.insert(Arc::clone(&name), number);
             self.of.insert(number, name);
+            self.next = self.next.max(number.saturating_add(1));
         }
         is_free
+    }
+
+    pub(crate) fn remove(&mut self, number: Vrf) {
+        if let Some(name) = self.of.remove(&number) {
+            self.numbers.remove(&name);
+        }
+        if self.numbers.len() < self.numbers.capacity() / 4 {
+            self.numbers.shrink_to_fit();
+        }
     }
 
     pub(crate) fn name(&self, number: Vrf) -> Option<&Arc<str>> {

@@ -49,7 +49,7 @@ pub(crate) fn history(site: &Arc<Site>, params: &Params) -> Answer {
 
 /// The changes that a request selects.
 struct Which {
-    vrf: Option<Vrf>,
+    table: Option<SelectedTable>,
     prefix: Option<AnyPrefix>,
     is_exact: bool,
     origin_as: Option<u32>,
@@ -58,10 +58,12 @@ struct Which {
 
 impl Which {
     fn new(site: &Site, params: &Params) -> Result<Self, Refusal> {
-        let name = params.text("table");
-        let find = |_| site.live.with_rib(|rib| table(rib, name));
+        let select = |name: &str| -> Result<SelectedTable, Refusal> {
+            let vrf = site.live.with_rib(|rib| table(rib, Some(name)))?;
+            Ok(SelectedTable { name: name.to_owned(), vrf, before: vrf })
+        };
         Ok(Self {
-            vrf: name.map(find).transpose()?,
+            table: params.text("table").map(select).transpose()?,
             prefix: params.prefix("prefix")?,
             is_exact: params.text("view") == Some("exact"),
             origin_as: params.number("origin_as").map(|asn| asn as u32),
@@ -82,10 +84,27 @@ impl Which {
             Some(set) => set.bgp().is_some_and(|bgp| bgp.origin_as == Some(asn)),
             None => change.last_origin == Some(asn),
         };
-        self.vrf.is_none_or(|vrf| vrf == change.vrf)
+        self.table.as_ref().is_none_or(|table| [table.vrf, table.before].contains(&change.vrf))
             && self.peer.is_none_or(|peer| peer == change.peer)
             && self.prefix.is_none_or(covers)
             && self.origin_as.is_none_or(originates)
+    }
+}
+
+/// A table whose changes are selected. A reader that stays sees it given up and come back, with another number.
+struct SelectedTable {
+    name: String,
+    vrf: Vrf,
+    before: Vrf,
+}
+
+impl SelectedTable {
+    /// Finds the table's number again.
+    fn renew(&mut self, site: &Site) {
+        let found = site.live.with_rib(|rib| rib.find_vrf(&self.name));
+        if let Some(vrf) = found.filter(|vrf| *vrf != self.vrf) {
+            self.before = std::mem::replace(&mut self.vrf, vrf);
+        }
     }
 }
 
@@ -266,6 +285,9 @@ impl ChangeEvents {
             self.next = next;
             scanned += changes.len();
             let is_end = changes.len() < PART;
+            if let Some(table) = &mut self.which.table {
+                table.renew(&self.site);
+            }
             changes.retain(|change| self.which.takes(change));
             if lost > 0 {
                 self.ready.push_back(event_lost(Some(lost)));

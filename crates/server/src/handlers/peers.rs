@@ -30,32 +30,32 @@ pub(crate) fn all(site: Arc<Site>) -> impl Iterator<Item = Vec<api::PeerStatus>>
     let mut next = 0;
     from_fn(move || {
         let part = part(&site, next);
-        next += part.len();
-        (!part.is_empty()).then_some(part)
+        next = part.last()?.peer.id + 1;
+        Some(part)
     })
 }
 
-fn part(site: &Site, from: usize) -> Vec<api::PeerStatus> {
-    let (peers, resyncing) = site.live.with_rib(|rib| {
+fn part(site: &Site, from: u32) -> Vec<api::PeerStatus> {
+    let peers: Vec<(u32, Peer, api::RouteCounts, bool)> = site.live.with_rib(|rib| {
         let most = (COUNTERS / (2 * rib.vrfs().count()).max(1)).clamp(1, PART);
-        let numbered = (0..).zip(rib.peers()).skip(from).take(most);
-        let counted = numbered.map(|(number, peer)| {
+        let counted = rib.peers().range(from..).take(most).map(|(number, peer)| {
             let ipv4 = rib.paths_of::<u32>(number) as u64;
             let ipv6 = rib.paths_of::<u128>(number) as u64;
-            (number, peer.clone(), api::RouteCounts { ipv4, ipv6 })
+            let routes = api::RouteCounts { ipv4, ipv6 };
+            (number, peer.clone(), routes, rib.is_resyncing(number))
         });
-        (counted.collect::<Vec<_>>(), rib.resyncing())
+        counted.collect()
     });
     let lost = site.lost();
-    let status = |(number, peer, routes): (u32, Peer, api::RouteCounts)| {
+    let status = |(number, peer, routes, is_resyncing): (u32, Peer, api::RouteCounts, bool)| {
         let has_routes = routes.ipv4 + routes.ipv6 > 0;
         let session = peer.source.as_deref().filter(|_| has_routes);
         let lost = session.and_then(|name| lost.iter().find(|session| session.is_of(name)));
-        let state = match resyncing.binary_search(&number) {
+        let state = match is_resyncing {
             _ if lost.is_some() => "lost",
-            Ok(_) => "resync",
-            Err(_) if has_routes => "up",
-            Err(_) => "down",
+            true => "resync",
+            false if has_routes => "up",
+            false => "down",
         };
         let until = lost.and_then(|session| session.until).map(rfc3339);
         api::PeerStatus {

@@ -16,7 +16,7 @@ use crate::http::body::Payload;
 use crate::http::params::Params;
 use crate::http::parts::{elements, text};
 use crate::http::time::rfc3339;
-use crate::site::Site;
+use crate::site::{Completeness, Site};
 use crate::table::TableName;
 
 /// Maximum number of tables that are read at once.
@@ -34,17 +34,18 @@ pub(crate) fn tables(site: &Arc<Site>, _: &Params) -> Answer {
 pub(crate) fn all(site: Arc<Site>) -> impl Iterator<Item = Vec<api::TableStatus>> {
     let vrfs = site.tables();
     let newest = site.newest_changes(vrfs.len());
+    let completeness = site.completeness();
     let mut rest = vrfs.into_iter();
     from_fn(move || {
         let part: Vec<Vrf> = rest.by_ref().take(PART).collect();
-        (!part.is_empty()).then(|| statuses(&site, part, &newest))
+        (!part.is_empty()).then(|| statuses(&site, part, (&newest, &completeness)))
     })
 }
 
 fn statuses(
     site: &Site,
     vrfs: Vec<Vrf>,
-    newest: &BTreeMap<Vrf, SystemTime>,
+    (newest, completeness): (&BTreeMap<Vrf, SystemTime>, &Completeness),
 ) -> Vec<api::TableStatus> {
     let seen: Vec<(Vrf, TableName, [usize; 2])> = site.live.with_rib(|rib| {
         let table = |vrf| {
@@ -56,7 +57,7 @@ fn statuses(
     let status = |(vrf, name, [v4, v6]): (Vrf, TableName, [usize; 2])| {
         let name = name.to_string();
         api::TableStatus {
-            complete: site.is_complete(&name, v4 + v6 > 0),
+            complete: completeness.is_complete(&name, v4 + v6 > 0),
             newest_change: newest.get(&vrf).copied().map(rfc3339),
             ipv4: family::<u32>(site, vrf, v4),
             ipv6: family::<u128>(site, vrf, v6),

@@ -243,15 +243,9 @@ impl Reader {
             }
             report_damage(event, (name, &file), damage, cx.now, cx.on_report)
         };
-        let mut mapper = PeerMapper {
-            to: &mut *cx.to,
-            peers,
-            is_resync: reading.name.is_dump(),
-            speaker: &folder.peer,
-            table: &folder.table,
-            events: &events,
-            failed: None,
-        };
+        let peers = (peers, reading.name.is_dump());
+        let speaker = (&folder.peer, &*folder.table);
+        let mut mapper = PeerMapper::new(&mut *cx.to, peers, speaker, &events);
         let stepped = step(&mut reading.driver, &mut mapper);
         reading.failed = match mapper.failed {
             Some(error) if is_fatal(&error) => return Err(error),
