@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use fibula_core::{Change, Update, Vrf};
 use fibula_ingest::{Damage, PeerInfo, PeerState, Sink, SourceInfo};
-use fibula_rib::{Listener, PathCounts, Peer, SessionPaths, TableError};
+use fibula_rib::{FeedEvent, Listener, PathCounts, Peer, SessionPaths, TableError};
 
 use crate::column_map::ColumnMap;
 use crate::{Event, FeedError, Figures};
@@ -87,12 +87,14 @@ impl Peers {
         to: &mut dyn Listener,
         events: &dyn Fn(Event),
     ) -> Result<(), FeedError> {
-        while let Some((peer, is_stale)) = self.open.pop_first() {
-            if is_stale {
-                to.sweep(peer)?;
-                events(Event::Swept { peer });
-            }
-        }
+        let open = std::mem::take(&mut self.open).into_iter();
+        let stale: Vec<u32> =
+            open.filter(|(_, is_stale)| *is_stale).map(|(peer, _)| peer).collect();
+        in_parts(&stale, to, |part, to| {
+            to.event(FeedEvent::SweepAll(part))?;
+            part.iter().for_each(|&peer| events(Event::Swept { peer }));
+            Ok(())
+        })?;
         self.release(to);
         Ok(())
     }
@@ -117,12 +119,40 @@ impl Peers {
     pub(crate) fn end(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.open.clear();
         self.forget_names();
-        while let Some(peer) = self.all.pop_first() {
-            to.down(peer)?;
-            to.release(peer);
-        }
+        let all: Vec<u32> = std::mem::take(&mut self.all).into_iter().collect();
+        in_parts(&all, to, |part, to| {
+            to.event(FeedEvent::DownAll(part))?;
+            part.iter().for_each(|&peer| to.release(peer));
+            Ok(())
+        })?;
         Ok(())
     }
+}
+
+/// Calls `each` with parts of the peers: as many as one event may be about, because the table is locked meanwhile and
+/// reads all its routes once.
+fn in_parts(
+    peers: &[u32],
+    to: &mut dyn Listener,
+    mut each: impl FnMut(&[u32], &mut dyn Listener) -> Result<(), TableError>,
+) -> Result<(), TableError> {
+    /// Number of paths after which a part ends, and maximum number of peers.
+    const PATHS: usize = 1 << 18;
+    const PEERS: usize = 4096;
+    let mut rest = peers;
+    while !rest.is_empty() {
+        let mut paths = 0;
+        let count = rest.iter().take(PEERS).take_while(|&&peer| {
+            let is_part = paths < PATHS;
+            let counts = to.paths_of(peer).unwrap_or_default();
+            paths += counts.v4 + counts.v6;
+            is_part
+        });
+        let (part, behind) = rest.split_at(count.count());
+        each(part, to)?;
+        rest = behind;
+    }
+    Ok(())
 }
 
 /// Translates between a decoder and a listener: a decoder numbers the peers of its source, a listener the peers of the
@@ -142,8 +172,8 @@ pub(crate) struct PeerMapper<'a> {
 }
 
 impl<'a> PeerMapper<'a> {
-    /// For one piece of the source's bytes: within it, the table's numbers stay. Peers that appear while `is_resync` have
-    /// not sent their whole tables yet.
+    /// For one piece of the source's bytes: within it, the table's numbers stay. Peers that appear while `is_resync`
+    /// have not sent their whole tables yet.
     pub(crate) fn new(
         to: &'a mut dyn Listener,
         (peers, is_resync): (&'a mut Peers, bool),
@@ -211,11 +241,10 @@ impl PeerMapper<'_> {
     #[cold]
     fn make_room(&mut self, peer: u32) -> bool {
         let Some(largest) = self.to.largest_session(peer) else { return false };
-        for &other in &largest.peers {
-            if let Err(error) = self.to.down(other) {
-                self.failed = Some(error.into());
-                return false;
-            }
+        let down = |part: &[u32], to: &mut dyn Listener| to.event(FeedEvent::DownAll(part));
+        if let Err(error) = in_parts(&largest.peers, self.to, down) {
+            self.failed = Some(error.into());
+            return false;
         }
         let SessionPaths { session, paths, .. } = largest;
         (self.events)(Event::CutOff { session, routes: paths });

@@ -74,8 +74,10 @@ fn a_flood_leaves_nothing_behind() {
             writeln!(text, "vrf {table} {round}-{table}").unwrap();
         }
         for peer in 0..PEERS {
+            // Most are in one table: the end of all of them reads it a few times, not once a peer.
+            let table = if peer < TABLES { 1 + peer } else { 1 };
             let (asn, [_, a, b, c]) = (round * PEERS + peer, peer.to_be_bytes());
-            writeln!(text, "peer {peer} {asn}\nin {}", 1 + peer % TABLES).unwrap();
+            writeln!(text, "peer {peer} {asn}\nin {table}").unwrap();
             writeln!(text, "+ {peer} 10.{a}.{b}.{c}/32 1").unwrap();
         }
         hostile.connected(clock.now(), &mut feed, &mut Vec::new()).unwrap();

@@ -48,6 +48,8 @@ impl FeedDigest {
             FeedEvent::Down(peer) => self.of_peer(1, peer),
             FeedEvent::MarkStale(peer) => self.of_peer(2, peer),
             FeedEvent::Sweep(peer) => self.of_peer(3, peer),
+            FeedEvent::DownAll(peers) => self.of_peers(4, peers),
+            FeedEvent::SweepAll(peers) => self.of_peers(5, peers),
         }
     }
 
@@ -71,9 +73,13 @@ impl FeedDigest {
     }
 
     fn of_peer(&mut self, kind: u8, peer: u32) {
+        self.of_peers(kind, &[peer]);
+    }
+
+    fn of_peers(&mut self, kind: u8, peers: &[u32]) {
         self.scratch.clear();
         self.scratch.push(kind);
-        self.scratch.extend_from_slice(&peer.to_le_bytes());
+        self.scratch.extend(peers.iter().flat_map(|peer| peer.to_le_bytes()));
         self.take();
     }
 

@@ -99,8 +99,8 @@ pub use log::Pacing;
 pub use publisher::{AttributeChunk, AttributeTable, Generation, Reader};
 pub use replaced::{Mention, Replacement};
 pub use rib::{
-    AttributeSet, Change, Changes, Decision, Limits, Path, Peer, Peers, Preference, Rib, RibMemory,
-    SetTexts, Step, ValueNames,
+    AttributeSet, Change, Changes, Decision, Limits, Path, Peer, Preference, Rib, RibMemory,
+    RibPeers, SetTexts, Step, ValueNames,
 };
 pub use snapshot::{
     AnySnapshot, DatedSnapshot, EnginePart, Loading, Pod, Snapshot, SnapshotError, StoredRoutes,

@@ -15,10 +15,14 @@ pub enum FeedEvent<'a> {
     Update(&'a Update<'a>),
     /// The session with a peer ended, and its routes are removed.
     Down(u32),
+    /// The sessions with these peers ended: one event, for which each table is read once.
+    DownAll(&'a [u32]),
     /// A peer starts over: its routes are stale until it announces them again, and stay in use meanwhile.
     MarkStale(u32),
     /// A peer has announced everything again: its routes that are still stale are removed.
     Sweep(u32),
+    /// These peers have announced everything again: one event, for which each table is read once.
+    SweepAll(&'a [u32]),
 }
 
 /// Number of paths of a peer.

@@ -7,7 +7,7 @@ use fibula_core::{
     Addr, AnyPrefix, Attributes, BgpAttributes, Change as CoreChange, NextHop, NextHops, Prefix,
     Update, Value, Vrf,
 };
-use fibula_rib::{AttributeSet, Change, Changes, Peer, Preference, Rib, Snapshot};
+use fibula_rib::{AttributeSet, Change, Changes, FeedEvent, Peer, Preference, Rib, Snapshot};
 use fibula_testkit::Rng;
 
 /// VRF, prefix, peer, path identifier.
@@ -98,6 +98,14 @@ fn check<A: Addr>(rib: &Rib, plain: &Plain, changes: &BestRoutes) {
     }
 }
 
+/// The peer alone, or several, for one event.
+fn some(peer: u32, rng: &mut Rng) -> Vec<u32> {
+    match rng.chance(0.5) {
+        true => vec![peer],
+        false => (0..PEERS).filter(|_| rng.chance(0.5)).collect(),
+    }
+}
+
 #[test]
 fn marks_and_sweeps_are_those_of_a_plain_map() {
     let (mut swept, mut reopened, mut restarted) = (0, 0, 0);
@@ -129,16 +137,24 @@ fn marks_and_sweeps_are_those_of_a_plain_map() {
                     restarted += usize::from(!plain.resyncing.insert(peer));
                 }
                 88..94 => {
-                    rib.sweep(peer, &mut changes);
+                    let peers = some(peer, &mut rng);
+                    match peers[..] {
+                        [only] => rib.sweep(only, &mut changes),
+                        _ => rib.apply_event(FeedEvent::SweepAll(&peers), &mut changes).unwrap(),
+                    }
                     let before = plain.paths.len();
-                    plain.paths.retain(|key, (_, stale)| key.2 != peer || !*stale);
+                    plain.paths.retain(|key, (_, stale)| !peers.contains(&key.2) || !*stale);
                     swept += before - plain.paths.len();
-                    plain.resyncing.remove(&peer);
+                    plain.resyncing.retain(|peer| !peers.contains(peer));
                 }
                 94..96 => {
-                    rib.peer_down(peer, &mut changes);
-                    plain.paths.retain(|key, _| key.2 != peer);
-                    plain.resyncing.remove(&peer);
+                    let peers = some(peer, &mut rng);
+                    match peers[..] {
+                        [only] => rib.peer_down(only, &mut changes),
+                        _ => rib.apply_event(FeedEvent::DownAll(&peers), &mut changes).unwrap(),
+                    }
+                    plain.paths.retain(|key, _| !peers.contains(&key.2));
+                    plain.resyncing.retain(|peer| !peers.contains(peer));
                 }
                 _ => {
                     let sequence = rib.sequence();

@@ -59,6 +59,35 @@ fn long_attributes_come_in_parts() {
     }
 }
 
+/// A reader of a table's changes goes on when the table was given up and comes back, which gives it another number.
+#[test]
+fn a_reader_outlives_its_table() {
+    let lab = Lab::new(|_| {});
+    let apply = |change: Change<'_>| {
+        let vrf = lab.live.name_vrf("bgp/200");
+        let update = Update::new("10.0.0.0/8".parse().unwrap(), change);
+        lab.live.apply(&Update { vrf, peer: lab.peers[0], ..update }).unwrap();
+        vrf
+    };
+    let announce = Change::Announce(Attributes::Bgp(&BgpAttributes::default()));
+    let first = apply(announce);
+    let mut stream = TcpStream::connect(lab.address()).unwrap();
+    stream.write_all(b"GET /v1/changes?table=bgp/200 HTTP/1.0\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with(": changes")));
+    let mut changes = lines.filter(|line| line.starts_with("data: "));
+    for _ in 0..2 {
+        let given_up = apply(Change::Withdraw);
+        lab.live.flush().unwrap();
+        assert!(lab.live.tidy() && !lab.live.tidy() && lab.live.forget_vrf(given_up));
+        assert_ne!(apply(announce), first);
+        for is_announced in [false, true] {
+            let change: Value = serde_json::from_str(&changes.next().unwrap()[6..]).unwrap();
+            assert_eq!(change["attributes"].is_object(), is_announced, "{change}");
+        }
+    }
+}
+
 #[test]
 fn the_past_is_filtered_and_newest_first() {
     let mut lab = Lab::new(|_| {});

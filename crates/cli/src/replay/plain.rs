@@ -126,6 +126,8 @@ impl<A: Addr> Listener for Plain<A> {
             FeedEvent::Down(peer) => self.routes.down(peer),
             FeedEvent::MarkStale(peer) => self.routes.mark_stale(peer),
             FeedEvent::Sweep(peer) => self.routes.sweep(peer),
+            FeedEvent::DownAll(peers) => peers.iter().for_each(|&peer| self.routes.down(peer)),
+            FeedEvent::SweepAll(peers) => peers.iter().for_each(|&peer| self.routes.sweep(peer)),
         }
         self.happened();
         Ok(())

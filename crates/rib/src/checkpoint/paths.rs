@@ -4,7 +4,7 @@ use fibula_core::{Addr, FamilyType, Hop, Prefix, Route, Routes, Vrf};
 
 use crate::Pod;
 use crate::rib::family::FamilyCopy;
-use crate::rib::{Peers, Staleness};
+use crate::rib::{RibPeers, Staleness};
 
 /// The places of peers in the file, by number.
 pub(super) struct PeerPlaces {
@@ -13,7 +13,7 @@ pub(super) struct PeerPlaces {
 }
 
 impl PeerPlaces {
-    pub(super) fn of(peers: &Peers) -> Self {
+    pub(super) fn of(peers: &RibPeers) -> Self {
         let last = peers.iter().next_back().map(|(number, _)| number as usize + 1);
         let has_gaps = last.is_some_and(|count| count != peers.len());
         let numbers = peers.iter().map(|(number, _)| number);

@@ -286,51 +286,41 @@ impl<A: Addr> FamilyPaths<A> {
         }
     }
 
-    /// Withdraws the stale paths of the peer.
-    pub(super) fn sweep(
+    /// Withdraws the stale paths of the peers, or all of their paths. However many peers there are, the table is read
+    /// once, and not at all if there are no such paths.
+    pub(super) fn withdraw_all(
         &mut self,
-        speaker: PeerParity,
-        sets: &mut Sets,
-        preference: &Preference,
-        changed: impl FnMut(Change<A>),
-    ) {
-        let stale = self.peers.get(&speaker.peer()).map_or(0, |paths| paths.stale);
-        let is_stale = |node: &Node| node.speaker == speaker.before();
-        self.withdraw_all(speaker, (stale, is_stale), sets, preference, changed);
-    }
-
-    /// Withdraws all paths of the peer.
-    pub(super) fn peer_down(
-        &mut self,
-        speaker: PeerParity,
-        sets: &mut Sets,
-        preference: &Preference,
-        changed: impl FnMut(Change<A>),
-    ) {
-        let all = self.peers.get(&speaker.peer()).map_or(0, |paths| paths.all);
-        let of_peer = |node: &Node| node.speaker.peer() == speaker.peer();
-        self.withdraw_all(speaker, (all, of_peer), sets, preference, changed);
-    }
-
-    /// Withdraws this number of paths of the peer, which the function selects.
-    fn withdraw_all(
-        &mut self,
-        speaker: PeerParity,
-        (count, which): (u32, impl Fn(&Node) -> bool),
+        (peers, is_sweep): (&[PeerParity], bool),
         sets: &mut Sets,
         preference: &Preference,
         mut changed: impl FnMut(Change<A>),
     ) {
-        if count == 0 {
-            return;
-        }
-        let of_prefix = |(prefix, first): (Prefix<A>, u32)| {
-            let list = self.list(first).filter(|(_, node)| which(node));
-            list.map(move |(_, node)| (prefix, node.path_id)).collect::<Vec<_>>()
+        let of_peer = |speaker: &PeerParity| {
+            let paths = self.peers.get(&speaker.peer()).copied().unwrap_or_default();
+            if is_sweep { paths.stale } else { paths.all }
         };
-        let gone: Vec<_> = self.trie.unordered().flat_map(of_prefix).take(count as usize).collect();
-        for (prefix, path_id) in gone {
-            if let Some(change) = self.withdraw(prefix, (speaker, path_id), sets, preference) {
+        let has_some = |speaker: &&PeerParity| of_peer(speaker) > 0;
+        let peers: Vec<PeerParity> = peers.iter().filter(has_some).copied().collect();
+        let count: usize = peers.iter().map(|speaker| of_peer(speaker) as usize).sum();
+        // The speaker that a path's peer is now.
+        let many: HashMap<u32, PeerParity> = match peers.len() {
+            0 => return,
+            1 => HashMap::new(),
+            _ => peers.iter().map(|speaker| (speaker.peer(), *speaker)).collect(),
+        };
+        let speaker = |node: &Node| match peers[..] {
+            [only] => (node.speaker.peer() == only.peer()).then_some(only),
+            _ => many.get(&node.speaker.peer()).copied(),
+        };
+        let is_over = |node: &Node| speaker(node).filter(|now| !is_sweep || node.speaker != *now);
+        let of_prefix = |(prefix, first): (Prefix<A>, u32)| {
+            let list = self.list(first);
+            let over = list.filter_map(|(_, node)| Some((is_over(&node)?, node.path_id)));
+            over.map(move |path| (prefix, path)).collect::<Vec<_>>()
+        };
+        let gone: Vec<_> = self.trie.unordered().flat_map(of_prefix).take(count).collect();
+        for (prefix, path) in gone {
+            if let Some(change) = self.withdraw(prefix, path, sets, preference) {
                 changed(change);
             }
         }

@@ -48,7 +48,7 @@ pub use decision::{Decision, Path, Peer, Preference, Step};
 use family::{FamilyPaths, PeerParity};
 pub use names::{SetTexts, ValueNames};
 use peers::PeerVrfs;
-pub use peers::Peers;
+pub use peers::RibPeers;
 pub use query::RibMemory;
 pub(crate) use query::{Copies, Staleness};
 pub use set::AttributeSet;
@@ -132,7 +132,7 @@ pub struct Rib {
     vrfs: BTreeMap<Vrf, PerFamily<Tables>>,
     /// Number of paths in all of them.
     used: usize,
-    peers: Peers,
+    peers: RibPeers,
     peer_vrfs: PeerVrfs,
     /// The dumps of the peers that have ever started over.
     dumps: HashMap<u32, Dump>,
@@ -172,7 +172,7 @@ impl Rib {
     }
 
     /// The peers, by number.
-    pub fn peers(&self) -> &Peers {
+    pub fn peers(&self) -> &RibPeers {
         &self.peers
     }
 
@@ -376,18 +376,31 @@ impl Rib {
 
     /// Removes the paths that are still stale, because the peer has announced everything again.
     pub fn sweep(&mut self, peer: u32, changes: &mut impl Changes) {
+        self.withdraw_all((&[peer], true), changes);
+    }
+
+    /// Removes paths of peers: the stale ones in a sweep, else all. Each table is read once for all peers.
+    fn withdraw_all(&mut self, (peers, is_sweep): (&[u32], bool), changes: &mut impl Changes) {
         self.sequence += 1;
-        let Ok(speaker) = self.speaker(peer) else { return };
-        let Self { sets, vrfs, preference, used, peer_vrfs, .. } = self;
-        for vrf in peer_vrfs.of(peer) {
+        let mut of_vrfs = BTreeMap::<Vrf, Vec<PeerParity>>::new();
+        for &peer in peers {
+            let Ok(speaker) = self.speaker(peer) else { continue };
+            for vrf in self.peer_vrfs.of(peer) {
+                of_vrfs.entry(vrf).or_default().push(speaker);
+            }
+        }
+        let Self { sets, vrfs, preference, used, .. } = self;
+        for (vrf, speakers) in of_vrfs {
             let Some(tables) = vrfs.get_mut(&vrf) else { continue };
-            let before = self::used(tables);
-            tables.v4.sweep(speaker, sets, preference, |change| changes.changed(vrf, change));
-            tables.v6.sweep(speaker, sets, preference, |change| changes.changed(vrf, change));
+            let (of, before) = ((&*speakers, is_sweep), self::used(tables));
+            tables.v4.withdraw_all(of, sets, preference, |change| changes.changed(vrf, change));
+            tables.v6.withdraw_all(of, sets, preference, |change| changes.changed(vrf, change));
             *used -= before - self::used(tables);
         }
-        self.retain_vrfs(peer);
-        self.close_dump(peer);
+        for &peer in peers {
+            self.retain_vrfs(peer);
+            self.close_dump(peer);
+        }
     }
 
     /// Forgets in which VRFs the peer had paths and has none.
@@ -419,18 +432,7 @@ impl Rib {
 
     /// Removes the peer's routes in all VRFs, because its session ended.
     pub fn peer_down(&mut self, peer: u32, changes: &mut impl Changes) {
-        self.sequence += 1;
-        let Ok(speaker) = self.speaker(peer) else { return };
-        let Self { sets, vrfs, preference, used, peer_vrfs, .. } = self;
-        for vrf in peer_vrfs.of(peer) {
-            let Some(tables) = vrfs.get_mut(&vrf) else { continue };
-            let before = self::used(tables);
-            tables.v4.peer_down(speaker, sets, preference, |change| changes.changed(vrf, change));
-            tables.v6.peer_down(speaker, sets, preference, |change| changes.changed(vrf, change));
-            *used -= before - self::used(tables);
-        }
-        self.retain_vrfs(peer);
-        self.close_dump(peer);
+        self.withdraw_all((&[peer], false), changes);
     }
 
     /// Applies the next event of a feed.
@@ -445,8 +447,10 @@ impl Rib {
         match event {
             FeedEvent::Update(update) => return self.apply(update, changes),
             FeedEvent::Down(peer) => self.peer_down(peer, changes),
+            FeedEvent::DownAll(peers) => self.withdraw_all((peers, false), changes),
             FeedEvent::MarkStale(peer) => self.mark_stale(peer),
             FeedEvent::Sweep(peer) => self.sweep(peer, changes),
+            FeedEvent::SweepAll(peers) => self.withdraw_all((peers, true), changes),
         }
         Ok(())
     }

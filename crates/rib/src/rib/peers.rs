@@ -9,16 +9,16 @@ use hashbrown::HashMap;
 use super::Peer;
 use super::family::PeerParity;
 
-/// Peers by number. The number of a peer that was [given up](super::Rib::forget_peer) names no other one: numbers
+/// RibPeers by number. The number of a peer that was [given up](super::Rib::forget_peer) names no other one: numbers
 /// ascend, and those that are free come again only after all 2^31 were used.
 #[derive(Clone, Debug, Default)]
-pub struct Peers {
+pub struct RibPeers {
     of: BTreeMap<u32, Peer>,
     numbers: HashMap<Peer, u32>,
     next: u32,
 }
 
-impl Peers {
+impl RibPeers {
     /// The number of this peer, which is new if the peer was unknown.
     pub(super) fn number(&mut self, peer: Peer) -> u32 {
         if let Some(&number) = self.numbers.get(&peer) {
@@ -70,13 +70,13 @@ impl Peers {
 }
 
 /// Equal peers have equal numbers.
-impl PartialEq for Peers {
+impl PartialEq for RibPeers {
     fn eq(&self, other: &Self) -> bool {
         self.of == other.of
     }
 }
 
-impl Index<u32> for Peers {
+impl Index<u32> for RibPeers {
     type Output = Peer;
 
     /// # Panics
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn numbers_are_given_once() {
-        let mut peers = Peers::default();
+        let mut peers = RibPeers::default();
         let mut number = |asn| peers.number(Peer::new(None, asn));
         assert_eq!([1, 2, 1, 3].map(&mut number), [0, 1, 0, 2]);
         peers.remove(1);
