@@ -89,6 +89,12 @@ pub fn build(
                     .to_owned(),
             }));
         }
+        if !building.rpki.is_empty() {
+            let renamed = fibula_rpki::renamed_columns(&table.columns).into_iter();
+            report.notes.extend(renamed.map(|(before, after)| {
+                format!("column {before} of the table is called {after} beside the validity")
+            }));
+        }
         let table = validated(table, &building.rpki, &building.origin, building.allow_empty)?;
         let fib = compiled(table, &building.engine, output, settings.loading);
         Ok(Opened::new(fib.map_err(|error| error::fib(&error))?))

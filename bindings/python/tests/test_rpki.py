@@ -71,3 +71,13 @@ def test_what_is_wrong(tmp_path: Path) -> None:
         fibula.Table.build({"10.0.0.0/8": {"origin_as": "CH"}}, rpki=vrps)
     with pytest.raises(TypeError, match="layer"):
         fibula.Table.build(layers={"a": ROUTES}, rpki=vrps)
+
+
+def test_a_column_called_rpki_keeps_its_values(tmp_path: Path) -> None:
+    vrps = tmp_path / "vrps.csv"
+    vrps.write_text(VRPS)
+    rows = {"192.0.2.0/24": {"origin_as": 64500, "rpki": "by hand"}}
+    table = fibula.Table.build(rows, rpki=vrps)
+    route = next(iter(table))
+    assert route["rpki_2"] == "by hand" and route["rpki"] != "by hand"
+    assert table.report is not None and any("rpki_2" in note for note in table.report["notes"])

@@ -171,6 +171,20 @@ fn tables_get_columns() {
     assert_eq!((&found["rpki"], &found["rpki_vrps"]), (&json!("not-found"), &Value::Null));
 }
 
+/// A column of the table that is called as one of ours keeps its values under another name, and that is said.
+#[test]
+fn a_column_called_rpki_keeps_its_values() {
+    let files = Files::new();
+    let routes = files.with("own.csv", "prefix,origin_as,rpki\n192.0.2.0/24,64500,by hand\n");
+    let (vrps, fib) = (data("routinator.json"), files.path("own.fib"));
+    let run = done(&["build", &routes, "--rpki", &vrps, "-o", &fib]);
+    assert!(run.err.contains("column rpki of the table is called rpki_2"), "{}", run.err);
+    let found = json(&["lookup", "--table", &fib, "--json", "192.0.2.1"]);
+    assert_eq!((&found["rpki"], &found["rpki_2"]), (&json!("valid"), &json!("by hand")));
+    let run = done(&["lookup", "--table", &routes, "--rpki", &vrps, "192.0.2.1"]);
+    assert!(run.err.contains("rpki_2"), "{}", run.err);
+}
+
 #[test]
 fn routes_as_a_table() {
     let (files, vrps) = (Files::new(), data("routinator.json"));

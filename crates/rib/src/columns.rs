@@ -231,6 +231,19 @@ impl Columns {
         self
     }
 
+    /// The same columns under other names, one for each.
+    ///
+    /// # Panics
+    /// If there are more columns than names.
+    #[must_use]
+    pub fn renamed(mut self, names: &[String]) -> Self {
+        assert!(names.len() >= self.columns.len(), "a name for each column");
+        for (column, name) in self.columns.iter_mut().zip(names) {
+            name.clone_into(&mut column.name);
+        }
+        self
+    }
+
     /// A table of `rows` rows with one integer column of row numbers, for tables whose hops have no other meaning.
     pub fn numbered(name: &str, rows: u32) -> Self {
         let column = Column {

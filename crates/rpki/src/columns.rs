@@ -17,7 +17,8 @@ pub const VALIDITY: &str = "rpki";
 pub const VRPS: &str = "rpki_vrps";
 
 /// The table with the columns [`VALIDITY`] and [`VRPS`] for each route. The route's origin is taken from the column
-/// `origin`. Existing columns with these names are replaced.
+/// `origin`. Columns that this function added before are replaced. Other columns of the table with these names keep
+/// their values under a number ([`renamed_columns`]).
 ///
 /// Validity depends on the prefix, so routes that shared a row of values may get different rows.
 ///
@@ -35,8 +36,41 @@ pub fn add_columns(table: &Table, vrps: &Vrps, origin: &str) -> Result<Table, Rp
     };
     let v4 = rows.family::<u32>(table)?;
     let v6 = rows.family::<u128>(table)?;
-    let columns = table.columns.select(&rows.from).with(rows.added.finish()?);
+    let own = table.columns.select(&rows.from).renamed(&names(&table.columns));
+    let columns = own.with(rows.added.finish()?);
     Ok(Table { v4, v6, columns, provenance: table.provenance.clone() })
+}
+
+/// The columns of a table that [`add_columns`] renames, with their names afterwards.
+///
+/// ```
+/// use fibula_core::Value;
+/// use fibula_rib::{ColumnKind, ColumnsBuilder};
+///
+/// let mut columns = ColumnsBuilder::new(&[("origin_as", ColumnKind::Int), ("rpki", ColumnKind::Str)]);
+/// columns.push(&[Value::Int(64500), Value::Str("checked by hand")])?;
+/// let renamed = fibula_rpki::renamed_columns(&columns.finish()?);
+/// assert_eq!(renamed, [("rpki".to_owned(), "rpki_2".to_owned())]);
+/// # Ok::<(), fibula_rib::TableError>(())
+/// ```
+pub fn renamed_columns(columns: &Columns) -> Vec<(String, String)> {
+    let both = columns.names().map(str::to_owned).zip(names(columns));
+    both.filter(|(before, after)| before != after).collect()
+}
+
+/// The names of the table's columns beside the added ones.
+fn names(columns: &Columns) -> Vec<String> {
+    let own: &[&str] = if has_validity(columns) { &[] } else { &[VALIDITY, VRPS] };
+    columns.names_beside(own)
+}
+
+/// Whether [`add_columns`] made two of the columns.
+fn has_validity(columns: &Columns) -> bool {
+    let (Some(validity), Some(_)) = (columns.find(VALIDITY), columns.find(VRPS)) else {
+        return false;
+    };
+    let is_validity = |value| Validity::ALL.iter().any(|known| value == Value::Str(known.name()));
+    (0..columns.distinct(validity) as u32).all(|code| is_validity(columns.decode(validity, code)))
 }
 
 /// The origin of each row.

@@ -42,7 +42,7 @@ mod validity;
 mod vrp;
 mod vrps;
 
-pub use columns::{ORIGIN, VALIDITY, VRPS, add_columns, parse_origin};
+pub use columns::{ORIGIN, VALIDITY, VRPS, add_columns, parse_origin, renamed_columns};
 pub use decode::{Decoded, decode};
 pub use error::{BadVrps, RpkiError};
 pub use read::{VrpFile, read, read_all};

@@ -119,6 +119,31 @@ fn rows_are_split_as_far_as_needed() {
     assert_eq!(new.columns.len(), 3);
 }
 
+/// Columns that the table has by itself keep their values; those of an earlier validation are replaced.
+#[test]
+fn own_columns_keep_their_values() {
+    let named = |values: [&[Value<'_>]; 1]| {
+        let names = [("rpki", ColumnKind::Str), ("origin_as", ColumnKind::Int)];
+        let mut rows = ColumnsBuilder::new(&names);
+        let hop = Hop::new(rows.push(values[0]).unwrap());
+        let v4 = [(Prefix::masked(10 << 24, 8).unwrap(), hop)].into_iter().collect();
+        Table { v4, columns: rows.finish().unwrap(), ..Table::default() }
+    };
+    let set = Vrps::new(vrps(&[(10, 8, 0, 1)], false));
+    for own in ["checked by hand", "valid"] {
+        let old = named([&[Value::Str(own), Value::Int(1)]]);
+        let mut new = add_columns(&old, &set, "origin_as").unwrap();
+        // Once more: the columns that were added are replaced, and the table's own stays.
+        for _ in 0..2 {
+            let names: Vec<&str> = new.columns.names().collect();
+            assert_eq!(names, ["rpki_2", "origin_as", "rpki", "rpki_vrps"]);
+            assert_eq!(text(&new, Hop::new(0), "rpki_2"), Some(own));
+            assert_eq!(text(&new, Hop::new(0), "rpki"), Some("valid"));
+            new = add_columns(&new, &set, "origin_as").unwrap();
+        }
+    }
+}
+
 #[test]
 fn columns_that_hold_no_origins() {
     let with = |values: &[Value<'_>]| {

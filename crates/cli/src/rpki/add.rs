@@ -65,9 +65,17 @@ impl RpkiArgs {
             return Ok(table);
         }
         let (vrps, records) = read(&self.rpki, allow_empty)?;
+        report_renamed(&table);
         let mut table = fibula_rpki::add_columns(&table, &vrps, &self.origin)?;
         table.provenance.sources.extend(records);
         Ok(table)
+    }
+}
+
+/// Reports the table's own columns that have the names of the added ones.
+pub fn report_renamed(table: &Table) {
+    for (before, after) in fibula_rpki::renamed_columns(&table.columns) {
+        note(format_args!("column {before} of the table is called {after} beside the validity"));
     }
 }
 

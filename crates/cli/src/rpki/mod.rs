@@ -101,6 +101,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         add::refuse(&names, path)?;
     }
     let loaded = table::load_aloud(&sources, &args.read)?.table;
+    add::report_renamed(&loaded);
     let table = fibula_rpki::add_columns(&loaded, &vrps, origin)?;
     drop(loaded);
     let report = ValidityReport::new(&table, origin)?;
