@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::keys::{ends, is_key};
+use super::keys::{ends, is_default, is_key};
 use super::node::{Member, Node, NodeKind};
 use crate::HostBits;
 use crate::text::{
@@ -109,7 +109,7 @@ impl Census {
         let mut addresses = Vec::new();
         for (name, child) in members {
             if let (Some(rank), Some(text)) = (rank(name, PREFIX_NAMES), child.words()) {
-                self.prefixes[rank].add(is_key(text));
+                self.prefixes[rank].add(is_key(text) || is_default(name, text));
                 addresses.extend(parse_ip(text.as_bytes()).map(|_| (rank, text)));
             }
         }
@@ -140,6 +140,6 @@ fn may_be_key(name: &str, child: &Node<'_>) -> bool {
     child.as_str().is_some_and(|text| {
         let is_start = || rank(name, START_NAMES).is_some();
         let is_named = || rank(name, PREFIX_NAMES).is_some() || is_start();
-        is_key(text) && (text.contains(['/', '-', ' ']) || is_named())
+        is_default(name, text) || (is_key(text) && (text.contains(['/', '-', ' ']) || is_named()))
     })
 }

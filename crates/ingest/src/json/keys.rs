@@ -1,6 +1,9 @@
 //! The members of an object that hold its prefixes.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
+
+use fibula_core::{Family, Prefix};
 
 use super::census::Census;
 use super::node::{Member, Node};
@@ -83,6 +86,25 @@ impl Ends<'_> {
     }
 }
 
+/// Whether a member is the destination of a default route, as `ip -j route` writes it.
+pub(super) fn is_default(name: &str, text: &str) -> bool {
+    text == "default" && matches!(name, "dst" | "destination")
+}
+
+/// The default route of an object, by the rule of `ip route`: only IPv6 routes have `pref`, and only IPv4 routes a
+/// gateway `via` the other family. Otherwise it is of the family of the gateway, or of the route before it, or IPv4.
+fn default_route<'d>(members: &[&'d Member<'d>], before: Option<Family>) -> Key {
+    let member = |wanted: &str| Some(&members.iter().find(|(name, _)| name == wanted)?.1);
+    let gateway = || member("gateway")?.words()?.parse::<IpAddr>().ok();
+    let is_v6 = match gateway() {
+        _ if member("pref").is_some() => true,
+        _ if member("via").is_some() => false,
+        Some(gateway) => gateway.is_ipv6(),
+        None => before == Some(Family::V6),
+    };
+    Key::Prefix(if is_v6 { Prefix::<u128>::ALL.into() } else { Prefix::<u32>::ALL.into() })
+}
+
 /// Finds the keys of objects.
 pub(super) struct Finder<'c> {
     pub(super) census: &'c Census,
@@ -90,8 +112,11 @@ pub(super) struct Finder<'c> {
 }
 
 impl Finder<'_> {
-    pub(super) fn keys<'d>(&self, members: &[&'d Member<'d>]) -> Keys<'d> {
-        self.range(members).or_else(|| self.named(members)).unwrap_or_else(|| self.spelled(members))
+    /// `before` is the family of the route before the object.
+    pub(super) fn keys<'d>(&self, members: &[&'d Member<'d>], before: Option<Family>) -> Keys<'d> {
+        self.range(members)
+            .or_else(|| self.named(members, before))
+            .unwrap_or_else(|| self.spelled(members))
     }
 
     fn range<'d>(&self, members: &[&'d Member<'d>]) -> Option<Keys<'d>> {
@@ -118,7 +143,7 @@ impl Finder<'_> {
     }
 
     /// The likeliest name counts, but a prefix comes before an address without a length.
-    fn named<'d>(&self, members: &[&'d Member<'d>]) -> Option<Keys<'d>> {
+    fn named<'d>(&self, members: &[&'d Member<'d>], before: Option<Family>) -> Option<Keys<'d>> {
         let rank = |(name, child): &&'d Member<'d>| {
             let rank = rank(name, PREFIX_NAMES).filter(|&rank| self.census.is_prefix(rank))?;
             child.words().map(|_| rank)
@@ -136,6 +161,9 @@ impl Finder<'_> {
                 is_other: false,
             };
             match key(text, self.host_bits) {
+                None if is_default(name, text) => {
+                    return Some(one(Ok(default_route(members, before))));
+                }
                 Some(found) if parse_ip(text.as_bytes()).is_some() => {
                     if alone.is_none() {
                         let network = self.network(members, name, child);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use fibula_core::AnyPrefix;
+use fibula_core::{AnyPrefix, Family};
 
 use super::census::Census;
 use super::column::{Cell, Column};
@@ -166,7 +166,8 @@ impl<'d, 'c> Walk<'d, 'c> {
 
     fn object(&mut self, members: &'d [Member<'d>], place: Surroundings<'d>) {
         let members = self.members(members);
-        let mut keys = self.finder.keys(&members);
+        let before = self.found.last().and_then(|found| found.route.as_ref().ok());
+        let mut keys = self.finder.keys(&members, before.map(|(key, _)| family(*key)));
         self.others += usize::from(keys.is_other);
         if keys.is_named {
             let own = keys.found.first().and_then(|(_, key)| key.as_ref().ok()).copied();
@@ -334,6 +335,13 @@ impl<'d, 'c> Walk<'d, 'c> {
             next = context.around;
         }
         cells
+    }
+}
+
+fn family(key: Key) -> Family {
+    match key {
+        Key::Prefix(AnyPrefix::V4(_)) | Key::RangeV4(..) => Family::V4,
+        Key::Prefix(AnyPrefix::V6(_)) | Key::RangeV6(..) => Family::V6,
     }
 }
 
