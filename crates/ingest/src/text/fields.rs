@@ -93,6 +93,33 @@ pub(crate) enum Quote {
     Open,
     /// The quotes are not closed within [`Quoted::MAX_LINES`].
     Unclosed,
+    /// Text follows a closing quote: most likely the opening one is part of a value.
+    Behind,
+}
+
+/// Where in a record with quotes a byte stands.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Begin,
+    Plain,
+    Within,
+    /// Behind a quote that is closing, unless another one follows.
+    Behind,
+}
+
+impl Part {
+    fn next(self, byte: u8, delimiter: u8) -> Option<Self> {
+        Some(match (self, byte) {
+            (Self::Within, b'"') => Self::Behind,
+            (Self::Within, _) | (Self::Behind, b'"') => Self::Within,
+            (_, b'\n') => Self::Begin,
+            (_, byte) if byte == delimiter => Self::Begin,
+            (Self::Begin, b'"') => Self::Within,
+            (Self::Begin | Self::Plain, _) => Self::Plain,
+            (Self::Behind, byte) if byte.is_ascii_whitespace() => Self::Behind,
+            (Self::Behind, _) => return None,
+        })
+    }
 }
 
 impl Quoted {
@@ -105,8 +132,16 @@ impl Quoted {
         let mut reader =
             ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).build();
         let (mut taken, mut out_len, mut ends_len) = (0, 0, 0);
+        let mut part = Part::Begin;
         for line in input.split_inclusive(|&b| b == b'\n').take(Self::MAX_LINES) {
             taken += line.len();
+            match line.iter().try_fold(part, |part, &byte| part.next(byte, delimiter)) {
+                Some(next) => part = next,
+                None => {
+                    self.ends.clear();
+                    return Quote::Behind;
+                }
+            }
             self.out.resize(out_len + line.len() + 1, 0);
             self.ends.resize(ends_len + line.len() + 1, 0);
             let (mut done, written, ended) = self.step(&mut reader, line, out_len, ends_len);
@@ -206,6 +241,10 @@ mod tests {
         assert_eq!((result, fields), (Quote::Record(7), vec!["a".into(), "b\nc".into()]));
         // A quote within an unquoted field is a character like others.
         assert_eq!(read("a,3\" pipe\nb").1, ["a", "3\" pipe"]);
+        // Blanks around quotes do not matter, other text behind them does.
+        assert_eq!(read("a,\"b\" \t,c\n").1, ["a", "b", "c"]);
+        assert_eq!(read("a,\"b\"c,d\n").0, Quote::Behind);
+        assert_eq!(read("a,\"b\n1,c\"d\"e\n").0, Quote::Behind);
         assert_eq!(read("a,\"b").0, Quote::Open);
         assert_eq!(read("a,\"b\nc\n").0, Quote::Open);
         assert_eq!(read(&format!("\"{}", "b\n".repeat(20))).0, Quote::Unclosed);

@@ -83,6 +83,9 @@ impl Rows {
             Quote::Open if !last => Row::Need,
             // The next lines are most likely sound: only this line is dropped.
             Quote::Open | Quote::Unclosed => Row::Bad(line, "a quote is not closed"),
+            Quote::Behind => {
+                Row::Bad(line, "text behind a closing quote: write a quote within quotes twice")
+            }
         }
     }
 
