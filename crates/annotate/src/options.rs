@@ -130,6 +130,9 @@ pub struct AnnotateOptions {
     /// Returns an error for text that is not an address, for rows of another width than the first, and for damaged
     /// records. By default they are counted.
     pub strict: bool,
+    /// For rows: writes nothing until the first address is found, or a MiB of rows was made. An input that
+    /// [`Summary::unfit`](crate::Summary::unfit) refuses, or that has an error before, is not written then.
+    pub hold: bool,
     /// Number of most frequent values in the summary, for each added column; 0 for none.
     pub top: usize,
     /// For CSV and TSV: whether the first row is a header.
@@ -172,6 +175,7 @@ impl Default for AnnotateOptions {
             time: None,
             time_format: TimeFormat::Auto,
             strict: false,
+            hold: false,
             top: 10,
             header: Header::Detect,
             delimiter: None,

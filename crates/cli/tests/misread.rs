@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::common::{Files, TABLE, cuts, execute};
 
+/// The rules of the cases of `classify`.
+const RULES: &str = "src 10.0.0.0/8 tcp -> drop\n";
+
 /// The tables that cases name beside that of the other tests.
 const TABLES: [(&str, &str); 3] = [
     ("table.csv", TABLE),
@@ -32,9 +35,19 @@ fn content(case: &Value) -> Vec<u8> {
 /// What the command does otherwise than the case says.
 fn fault(files: &Files, case: &Value) -> Option<String> {
     let input = files.with(case["name"].as_str().expect("a name"), content(case));
-    let mut args = vec![case["command"].as_str().expect("a command").to_owned()];
+    // What is no data for one command is none for the other.
+    if let Some(refused) = case["classify"].as_str() {
+        let run = execute(&["classify", &files.path("rules.txt"), &input]);
+        if run.code != 2 || !run.out.is_empty() || !run.err.contains(refused) {
+            return Some(format!("classify ended with {}: {}{}", run.code, run.out, run.err));
+        }
+    }
+    let command = case["command"].as_str().expect("a command");
+    let mut args = vec![command.to_owned()];
     let named = texts(&case["args"]);
-    if !named.iter().any(|arg| arg == "--table") {
+    if command == "classify" {
+        args.push(files.path("rules.txt"));
+    } else if !named.iter().any(|arg| arg == "--table") {
         args.extend(["--table".to_owned(), files.path("table.csv")]);
     }
     let is_table = |arg: &String| TABLES.iter().any(|(name, _)| name == arg);
@@ -42,7 +55,8 @@ fn fault(files: &Files, case: &Value) -> Option<String> {
     args.push(input);
     let run = execute(&args.iter().map(String::as_str).collect::<Vec<_>>());
     if let Some(refused) = case["refused"].as_str() {
-        let is_refused = run.code == 2 && run.err.contains(refused);
+        let is_printed = run.out.lines().eq(texts(&case["prints"]));
+        let is_refused = run.code == 2 && is_printed && run.err.contains(refused);
         return (!is_refused).then(|| format!("ended with {}: {}{}", run.code, run.out, run.err));
     }
     let lines: Vec<&str> = run.out.lines().collect();
@@ -65,6 +79,7 @@ fn data_is_read_as_it_is_meant() {
     for (name, content) in TABLES {
         files.with(name, content);
     }
+    files.with("rules.txt", RULES);
     let mut faults = Vec::new();
     let mut count = 0;
     for entry in fs::read_dir(cuts().join("misread/data")).expect("testdata") {

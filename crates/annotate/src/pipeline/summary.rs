@@ -1,5 +1,7 @@
 //! The counts of an annotation.
 
+use crate::LogFormat;
+
 /// The counts of an annotation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -51,6 +53,27 @@ pub struct Summary {
     pub output_closed: bool,
     /// The most frequent values for each added column, in output order.
     pub top: Vec<Top>,
+}
+
+impl Summary {
+    /// Why an input is refused that has text where addresses should be, and no address at all: its rows would look as
+    /// if no prefix matched. Rows with fields are accepted, unless some were left out.
+    pub fn unfit(&self, format: LogFormat, scan: bool) -> Option<String> {
+        if self.addresses > 0 {
+            return None;
+        }
+        if self.unknown_links == self.rows
+            && let Some(first) = &self.first_unknown_link
+        {
+            return Some(format!("{first}, and no packet is of another"));
+        }
+        let first = self.first_unparsable.as_ref().filter(|_| !scan)?;
+        match format {
+            LogFormat::List => Some(format!("no line begins with an address; {first}")),
+            _ if self.left_out == 0 => None,
+            _ => Some(format!("no cell of {} is an address; {first}", self.columns.join(", "))),
+        }
+    }
 }
 
 /// The most frequent values of an added column.

@@ -189,31 +189,36 @@ impl<'r, W: Work> Process<'r, W> {
         self.decoder.finish()
     }
 
-    /// The summary of the input, and the stages with their counts.
-    pub(super) fn finish(self) -> (Summary, Option<W::Stages<'r>>) {
-        let tally = self.block.tally;
+    /// The summary of the input so far.
+    pub(super) fn summary(&self) -> Summary {
+        let tally = &self.block.tally;
         let clock = self.block.clock.as_ref();
         let (before, untimed) = clock.map_or((0, 0), |clock| (clock.before, clock.untimed));
-        let text = |fault: Option<AnnotateError>| fault.map(|fault| fault.to_string());
+        let text = |fault: &Option<AnnotateError>| fault.as_ref().map(ToString::to_string);
         let summary = Summary {
             before,
             untimed,
-            first_untimed: text(self.done.untimed),
+            first_untimed: text(&self.done.untimed),
             rows: tally.rows,
             damaged: tally.damaged,
             truncated: tally.truncated,
             cut: tally.cut,
             unknown_links: tally.unknown_links,
-            first_unparsable: text(self.done.unparsable),
-            first_damaged: text(self.done.damaged),
-            first_unknown_link: text(self.done.unlinked),
+            first_unparsable: text(&self.done.unparsable),
+            first_damaged: text(&self.done.damaged),
+            first_unknown_link: text(&self.done.unlinked),
             columns: self.decoder.names().to_vec(),
             ..Summary::default()
         };
-        match self.stages {
-            Some(stages) => (stages.complete(summary), Some(stages)),
-            None => (summary, None),
+        match &self.stages {
+            Some(stages) => stages.complete(summary),
+            None => summary,
         }
+    }
+
+    /// The summary of the input, and the stages with their counts.
+    pub(super) fn finish(self) -> (Summary, Option<W::Stages<'r>>) {
+        (self.summary(), self.stages)
     }
 }
 

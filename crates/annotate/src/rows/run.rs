@@ -20,7 +20,12 @@ pub(super) struct Run<'r, W: Work> {
     mark: u64,
     pub(super) bytes_written: u64,
     out: Vec<u8>,
+    /// Whether rows are held back, because there has been no address.
+    holds: bool,
 }
+
+/// The maximum number of bytes that are held back.
+const HELD: usize = 1 << 20;
 
 /// How reading ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +39,36 @@ pub(super) enum Progressed {
 impl<'r, W: Work> Run<'r, W> {
     pub(super) fn new(work: &'r W, parts_from: Option<u64>) -> Result<Self, AnnotateError> {
         let process = Process::new(work)?;
-        Ok(Self { work, process, parts_from, mark: 0, bytes_written: 0, out: Vec::new() })
+        let (holds, out) = (work.options().hold, Vec::new());
+        Ok(Self { work, process, parts_from, mark: 0, bytes_written: 0, out, holds })
     }
 
     /// Reads to the end, or to a point from which several threads may continue.
     pub(super) fn all<R: Read>(
+        &mut self,
+        input: &mut Input<R>,
+        output: &mut impl Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Progressed, AnnotateError> {
+        let done = self.read(input, output, progress);
+        let (format, scan) = (self.work.format(), self.work.options().scan);
+        let is_refused = match done {
+            Ok(Progressed::All) => self.process.summary().unfit(format, scan).is_some(),
+            Ok(Progressed::Begun) => false,
+            Err(_) => true,
+        };
+        if !(self.holds && is_refused) {
+            self.holds = false;
+            self.write(output)?;
+        }
+        if matches!(done, Ok(Progressed::All)) {
+            output.flush().map_err(AnnotateError::Write)?;
+            self.process.check_end()?;
+        }
+        done
+    }
+
+    fn read<R: Read>(
         &mut self,
         input: &mut Input<R>,
         output: &mut impl Write,
@@ -89,8 +119,6 @@ impl<'r, W: Work> Run<'r, W> {
                 return Err(self.too_long(0));
             }
         }
-        output.flush().map_err(AnnotateError::Write)?;
-        self.process.check_end()?;
         Ok(Progressed::All)
     }
 
@@ -130,8 +158,12 @@ impl<'r, W: Work> Run<'r, W> {
         memchr::memchr(0, &data[..data.len().min(left as usize)])
     }
 
-    /// Writes the rows in the buffer and empties it.
+    /// Writes the rows in the buffer and empties it, unless rows are held back.
     fn write(&mut self, output: &mut impl Write) -> Result<(), AnnotateError> {
+        self.holds = self.holds && self.out.len() < HELD && self.process.summary().addresses == 0;
+        if self.holds {
+            return Ok(());
+        }
         output.write_all(&self.out).map_err(AnnotateError::Write)?;
         self.bytes_written += self.out.len() as u64;
         self.out.clear();

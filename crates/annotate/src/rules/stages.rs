@@ -83,6 +83,8 @@ impl Stage<FlowKeys> for RuleStages {
 
     fn complete(&self, summary: Summary) -> Summary {
         let RuleTotals { packets, unmatched, .. } = self.totals();
-        Summary { matched: packets.iter().sum(), unmatched, ..summary }
+        let matched = packets.iter().sum::<u64>();
+        let addresses = (matched + unmatched).saturating_sub(summary.unknown_links);
+        Summary { addresses, matched, unmatched, ..summary }
     }
 }

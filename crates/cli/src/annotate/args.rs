@@ -257,6 +257,7 @@ impl Args {
         options.time.clone_from(&self.time);
         options.time_format = self.time_format.unwrap_or_default();
         options.strict = self.strict;
+        options.hold = true;
         options.top = if self.quiet { 0 } else { self.top };
         options.header = match self.header {
             None => Header::Detect,

@@ -13,27 +13,17 @@ pub fn found_any(
     scan: bool,
     summary: &Summary,
 ) -> Result<(), Failure> {
-    let name = job.input.display();
-    if summary.addresses > 0 {
-        return Ok(());
-    }
-    if let Some(first) =
-        summary.first_unknown_link.as_ref().filter(|_| summary.unknown_links == summary.rows)
-    {
-        return Err(Failure::new(format_args!("{name}: {first}, and no packet is of another"))
-            .hint("docs/annotate.md lists the link types; tcpdump -y or editcap -T writes another one"));
-    }
-    let Some(first) = summary.first_unparsable.as_ref().filter(|_| !scan) else { return Ok(()) };
-    if format == LogFormat::List {
-        return Err(Failure::new(format_args!("{name}: no line begins with an address; {first}"))
-            .hint("--scan finds addresses anywhere in a line, --delimiter ' ' reads its words as fields"));
-    }
-    if summary.left_out == 0 {
-        return Ok(());
-    }
-    let columns = summary.columns.join(", ");
-    Err(Failure::new(format_args!("{name}: no cell of {columns} is an address; {first}"))
-        .hint("--column names the columns with addresses"))
+    let Some(what) = summary.unfit(format, scan) else { return Ok(()) };
+    let hint = match format {
+        LogFormat::Pcap => {
+            "docs/annotate.md lists the link types; tcpdump -y or editcap -T writes another one"
+        }
+        LogFormat::List => {
+            "--scan finds addresses anywhere in a line, --delimiter ' ' reads its words as fields"
+        }
+        _ => "--column names the columns with addresses",
+    };
+    Err(Failure::new(format_args!("{}: {what}", job.input.display())).hint(hint))
 }
 
 /// Adds the file's name, and a hint with the option that would help.

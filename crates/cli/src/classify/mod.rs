@@ -135,7 +135,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let path = args.packets.as_deref().unwrap_or(Path::new("-"));
     let counts_only = args.summary || args.json;
     let mut options = AnnotateOptions::default();
-    options.strict = args.strict;
+    (options.strict, options.hold) = (args.strict, true);
     options.threads = args.threads.map_or(options.threads, usize::from);
     let (output, of_file) = (args.output.as_path(), classifier.clone());
     let file = PacketFile { path, output, counts_only, classifier: of_file, options };

@@ -1,5 +1,7 @@
 //! Reads the beginning of a table: its delimiter, its header and its address columns.
 
+use std::net::IpAddr;
+
 use super::lead::{Directive, Lead, is_called};
 use super::scan::{Dialect, Quotes, Record, record, text, unquoted};
 use super::{Csv, Layout, damage};
@@ -15,6 +17,15 @@ use crate::{AnnotateError, Column, Header};
 pub(super) struct Fields {
     pub(super) record: Record,
     pub(super) text: Vec<String>,
+}
+
+/// Whether a text is a prefix.
+fn is_prefix(text: &[u8]) -> bool {
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    text.split_once('/').is_some_and(|(address, len)| {
+        let len = len.parse::<u8>();
+        address.parse::<IpAddr>().is_ok_and(|_| len.is_ok_and(|len| len <= 128))
+    })
 }
 
 impl Csv {
@@ -142,12 +153,13 @@ impl Csv {
         Some(Fields { record, text: found })
     }
 
-    /// Whether one of the chosen columns of the row has an address (if none are chosen: one of all columns).
+    /// Whether one of the chosen columns of the row has an address or a prefix (if none are chosen: one of all
+    /// columns). No column is called so.
     pub(super) fn holds_address(&self, row: &Fields) -> bool {
         let is_address = |text: &String| {
             let text = text.trim().as_bytes();
             let digits = if self.integers { Address::from_digits(text) } else { None };
-            digits.or_else(|| Address::parse_cell(text)).is_some()
+            digits.or_else(|| Address::parse_cell(text)).is_some() || is_prefix(text)
         };
         if self.columns.is_empty() {
             return row.text.iter().any(is_address);
