@@ -1,11 +1,11 @@
-//! Annotation of Arrow IPC: the first byte is file or stream, and whether the columns are named.
+//! Annotation of Arrow IPC, and streams as tables: the first byte is file or stream, and whether the columns are named.
 #![no_main]
 
 use std::io::{Cursor, sink};
 use std::sync::LazyLock;
 
-use fibula_annotate::{AnnotateOptions, Column, ColumnAnnotator};
-use fibula_fuzz::{WORLD, leave_out_caught_panics};
+use fibula_annotate::{AnnotateOptions, Column, ColumnAnnotator, ColumnInput};
+use fibula_fuzz::{WORLD, leave_out_caught_panics, visit_table};
 use libfuzzer_sys::fuzz_target;
 
 static ANNOTATORS: LazyLock<[ColumnAnnotator; 2]> = LazyLock::new(|| {
@@ -21,6 +21,7 @@ static ANNOTATORS: LazyLock<[ColumnAnnotator; 2]> = LazyLock::new(|| {
 fuzz_target!(|data: &[u8]| {
     let Some((kind, input)) = data.split_first() else { return };
     let annotator = &ANNOTATORS[usize::from(kind & 1)];
+    visit_table(ColumnInput::ArrowStream(Box::new(input)));
     let found = if kind & 2 == 0 {
         annotator.annotate_ipc_stream(input, sink(), &mut |_| {})
     } else {

@@ -1,4 +1,4 @@
-//! Annotation of Parquet.
+//! Annotation of Parquet, and Parquet as a table.
 #![no_main]
 
 use std::fs::{self, File};
@@ -6,8 +6,8 @@ use std::io::sink;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use fibula_annotate::{AnnotateOptions, Column, ColumnAnnotator};
-use fibula_fuzz::{WORLD, leave_out_caught_panics};
+use fibula_annotate::{AnnotateOptions, Column, ColumnAnnotator, ColumnInput};
+use fibula_fuzz::{WORLD, leave_out_caught_panics, visit_table};
 use libfuzzer_sys::fuzz_target;
 
 static ANNOTATOR: LazyLock<ColumnAnnotator> = LazyLock::new(|| {
@@ -26,6 +26,8 @@ static INPUT: LazyLock<PathBuf> = LazyLock::new(|| {
 fuzz_target!(|data: &[u8]| {
     fs::write(&*INPUT, data).expect("a temporary file");
     let input = File::open(&*INPUT).expect("it was just written");
+    LazyLock::force(&ANNOTATOR);
+    visit_table(ColumnInput::Parquet(input.try_clone().expect("a descriptor")));
     let Ok(summary) = ANNOTATOR.annotate_parquet(input, sink(), &mut |_| {}) else { return };
     assert_eq!(summary.matched + summary.unmatched, summary.addresses);
     let cells = summary.addresses + summary.empty + summary.unparsable;

@@ -21,3 +21,15 @@ pub fn leave_out_caught_panics() {
         }
     }));
 }
+
+/// Reads a columnar input as a table, and all cells of it.
+pub fn visit_table(input: fibula_annotate::ColumnInput<'_>) {
+    let _ = fibula_annotate::read_table(input, &mut |batch| {
+        for row in 0..batch.rows() {
+            for column in 0..batch.columns().len() {
+                std::hint::black_box(batch.value(column, row));
+            }
+        }
+        true
+    });
+}

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 NETWORKS = "prefix,site,vlan\n10.0.0.0/8,hq,1\n10.20.0.0/16,zurich,20\n2001:db8::/32,hq,\n"
@@ -444,3 +445,12 @@ def test_snapshots_are_mapped_or_read_as_asked(tmp_path: Path) -> None:
         assert found(fibula.Table.build([path, {}], load=load)) == FOUND
     with pytest.raises(ValueError, match="auto, map or read"):
         fibula.Table.open(path, load="mmap")
+
+
+def test_parquet_is_read_as_its_frame(tmp_path: Path) -> None:
+    columns = {"prefix": ["10.0.0.0/8", "2001:db8::/32"], "asn": [64500, None], "latitude": [47.25, -8.5]}
+    frame = pa.table({**columns, "day": [datetime.date(2024, 6, 1), None], "tag": ["007", "1"]})
+    pyarrow.parquet.write_table(frame, tmp_path / "t.parquet")
+    from_file, from_frame = fibula.Table.build(tmp_path / "t.parquet"), fibula.Table.build(frame)
+    assert list(from_file) == list(from_frame)
+    assert from_file.columns == from_frame.columns

@@ -61,7 +61,7 @@ mod write;
 pub use address::Address;
 pub use columns::{Annotated, ColumnAnnotator};
 pub use error::AnnotateError;
-pub use files::{ColumnInput, Progress, panic_is_caught};
+pub use files::{ColumnInput, Progress, TableBatch, TableColumn, panic_is_caught, read_table};
 pub use format::{LogFormat, UnknownFormat};
 pub use options::{AnnotateOptions, Column, Header, Only, PrefixForm, TextForm};
 pub use pipeline::counts::Counts;

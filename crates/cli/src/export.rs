@@ -24,7 +24,7 @@ Examples:
   fibula export table.fib --to clickhouse -o prefixes.csv
   fibula export rib.gz | head
 
-Formats: tsv and csv (each line a prefix and its values; `fibula build` reads both), clickhouse
+`fibula build` reads all formats. They are tsv and csv (each line a prefix and its values), clickhouse
 (CSV for an ip_trie dictionary), mmdb (for MaxMind's readers, both families), intervals (Parquet:
 start, end and values of the runs of addresses with equal values, without overlaps; start and end
 are 32-bit integers for IPv4, 16 bytes for IPv6), prefixes (Parquet: a row for each prefix). The

@@ -121,7 +121,18 @@ impl Command {
     }
 }
 
+/// Turns panics of the file-format libraries, which damaged files can cause, into errors.
+fn leave_out_caught_panics() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !fibula_annotate::panic_is_caught() {
+            default(panic);
+        }
+    }));
+}
+
 fn run(command: &Command) -> Result<Outcome, Failure> {
+    leave_out_caught_panics();
     Isa::forced().map_err(|error| Failure::new(format_args!("FIBULA_ISA: {error}")))?;
     match command {
         Command::Build(args) => build::run(args),

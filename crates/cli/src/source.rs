@@ -19,7 +19,8 @@ use crate::failure::Failure;
 #[command(next_help_heading = "Reading tables")]
 pub struct ReadArgs {
     /// Format of the table files: auto, text, csv, tsv, ranges, mrt, mmdb, fpm (recorded from FRR), json,
-    /// delegated, bgpdump, routes (ip route, route -n), ipset, prefix-list, diff
+    /// delegated, bgpdump, routes (ip route, route -n), ipset, prefix-list, diff,
+    /// parquet, arrow
     #[arg(long, default_value = "auto", value_name = "FORMAT", hide_default_value = true)]
     pub format: Format,
     /// Stop at the first damaged record instead of counting and skipping it, and refuse a file that has a
@@ -158,6 +159,7 @@ impl ReadArgs {
             communities: self.communities,
             only_updates: false,
             text: self.text()?,
+            columnar: fibula::sources::columnar_reader(),
             progress: None,
         })
     }

@@ -5,6 +5,7 @@ mod checks;
 mod classify;
 mod classify_columns;
 mod classify_inputs;
+mod columnar_tables;
 mod columns;
 mod common;
 #[cfg(unix)]

@@ -49,7 +49,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "fibula",
         ],
     ),
-    ("fibula", &["core", "engines", "rib", "fib", "ingest", "testkit"]),
+    ("fibula", &["core", "engines", "rib", "fib", "ingest", "testkit", "annotate"]),
     (
         "cli",
         &[

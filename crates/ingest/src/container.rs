@@ -13,21 +13,9 @@ const SIGNATURES: [(usize, &[u8], &str); 20] = [
     (0, b"\x1f\x9d", "compressed with compress: decompress it first (uncompress)"),
     (0, b"\xff\x06\0\0sNaPpY", "compressed with snappy: decompress it first"),
     (0, b"SQLite format 3\0", "a SQLite database: export a table of it as CSV"),
-    (
-        0,
-        b"PAR1",
-        "a Parquet file, which `annotate` and `classify` read as data: export it as CSV for a table",
-    ),
-    (
-        0,
-        b"ARROW1",
-        "an Arrow file, which `annotate` and `classify` read as data: export it as CSV for a table",
-    ),
-    (
-        0,
-        b"\xff\xff\xff\xff",
-        "an Arrow stream, which `annotate` and `classify` read as data: export it as CSV for a table",
-    ),
+    (0, b"PAR1", "a Parquet file: export it as text"),
+    (0, b"ARROW1", "an Arrow file: export it as text"),
+    (0, b"\xff\xff\xff\xff", "an Arrow stream: export it as text"),
     (0, b"Obj\x01", "an Avro file: convert it to CSV or JSON"),
     (0, b"ORC", "an ORC file: convert it to CSV or JSON"),
     (

@@ -138,13 +138,22 @@ pub struct Damage {
     /// The record, counted from 1: the line of a text file, the record of an MRT file, the network of an mmdb file,
     /// the frame of FPM, the message of netlink. 0 if the archive around them is damaged.
     pub record: u64,
-    /// The position where the record begins, in bytes of the *decompressed* input.
+    /// The position where the record begins, in bytes of the *decompressed* input; [`Damage::NO_OFFSET`] if records
+    /// have no position, as the rows of Parquet.
     pub offset: u64,
     /// The error.
     pub what: Cow<'static, str>,
 }
 
 impl Damage {
+    /// The offset of a row whose cells are in several parts of the file.
+    pub const NO_OFFSET: u64 = u64::MAX;
+
+    /// Damage of a row of a columnar file that the caller will name.
+    pub(crate) fn row(row: u64, what: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(row, Self::NO_OFFSET, what)
+    }
+
     /// Damage in a file that the caller will name.
     pub(crate) fn new(record: u64, offset: u64, what: impl Into<Cow<'static, str>>) -> Self {
         Self { file: Arc::from(""), record, offset, what: what.into() }
@@ -157,9 +166,13 @@ impl fmt::Display for Damage {
             write!(f, "{}: ", self.file)?;
         }
         if self.record > 0 {
-            write!(f, "record {}, ", self.record)?;
+            let end = if self.offset == Self::NO_OFFSET { ": " } else { ", " };
+            write!(f, "record {}{end}", self.record)?;
         }
-        write!(f, "byte {}: {}", self.offset, self.what)
+        match self.offset {
+            Self::NO_OFFSET => write!(f, "{}", self.what),
+            offset => write!(f, "byte {offset}: {}", self.what),
+        }
     }
 }
 
@@ -169,7 +182,7 @@ pub struct SourceInfo {
     /// The file's name, `-` for standard input; empty if a decoder is used alone.
     pub name: String,
     /// The format: `"text"`, `"mrt"`, `"bmp"`, `"ris"`, `"mmdb"`, `"json"`, `"delegated"`, `"bgpdump"`,
-    /// `"routes"`, `"fpm"`, `"netlink"`.
+    /// `"routes"`, `"fpm"`, `"netlink"`, `"parquet"`, `"arrow"`.
     pub format: &'static str,
     /// The columns of [`Attributes::Values`], in order; empty if `bgp`.
     pub columns: Vec<ColumnDecl>,

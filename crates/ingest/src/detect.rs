@@ -27,6 +27,12 @@ pub(crate) fn detect(path: &Path, head: &[u8]) -> Detected {
     if bmp::looks_like_bmp(head) {
         return Detected::Format(Format::Bmp);
     }
+    if head.starts_with(b"PAR1") {
+        return Detected::Format(Format::Parquet);
+    }
+    if head.starts_with(b"ARROW1") || head.starts_with(b"\xff\xff\xff\xff") {
+        return Detected::Format(Format::Arrow);
+    }
     if let Some(what) = no_table(head) {
         return Detected::NoTable(what.into());
     }
@@ -94,6 +100,9 @@ mod tests {
         is("x.csv", b"\x38\x7a\x7a\x18\x00\x0c\x00\x01\x00\x00\x00\x40rest", Format::Mrt);
         let frame = b"\x01\x01\x00\x14\x10\x00\x00\x00\x18\x00\0\0\0\0\0\0\0\0\0\0";
         is("x.csv", frame, Format::Fpm);
+        is("x.csv", b"PAR1\x15", Format::Parquet);
+        is("x.csv", b"ARROW1\0\0", Format::Arrow);
+        is("x.csv", b"\xff\xff\xff\xff\x10\0\0\0", Format::Arrow);
         for head in [
             &b"PK\x03\x04\x0a\0"[..],
             b"\x89FIBULA\n\0",

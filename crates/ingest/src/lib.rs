@@ -9,6 +9,7 @@
 //! | FPM | FRR's messages to a forwarding plane | [`fpm::FpmDecoder`] |
 //! | rtnetlink | a kernel's messages about its routes | [`netlink::NetlinkDecoder`] |
 //! | JSON | the ranges that cloud providers publish; arrays and objects of prefixes | by [`read`] |
+//! | Parquet, Arrow | tables of data frames and databases | by [`read`], with [`ReadOptions::columnar`] |
 //! | lines of fixed forms | registries' `delegated` files, `bgpdump -m`, `ip route`, `route -n` | by [`read`] |
 //!
 //! A [`Decoder`] gets bytes and calls a [`Sink`]; it does no I/O, uses no clock and never panics
@@ -41,6 +42,7 @@
 
 pub mod bgp;
 pub mod bmp;
+mod columnar;
 mod compress;
 mod container;
 mod decoder;
@@ -61,6 +63,7 @@ mod whole;
 
 pub use fibula_core::{ColumnKind, ScalarType};
 
+pub use columnar::{ColumnCells, ColumnarInput, ReadColumns, TypedColumn};
 pub use compress::{Compression, open as decompress};
 pub use container::{container, no_text};
 pub use decoder::{

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::text::TextOptions;
-use crate::{Compression, Damage};
+use crate::{Compression, Damage, ReadColumns};
 
 /// The source to read, with its format.
 ///
@@ -80,10 +80,14 @@ pub enum Format {
     PrefixList,
     /// The output of `fibula diff`.
     Diff,
+    /// Parquet; see [`ReadOptions::columnar`].
+    Parquet,
+    /// Arrow IPC, a file or a stream.
+    Arrow,
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 17] = [
+    const ALL: [(Self, &'static str); 19] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
@@ -101,6 +105,8 @@ impl Format {
         (Self::Ipset, "ipset"),
         (Self::PrefixList, "prefix-list"),
         (Self::Diff, "diff"),
+        (Self::Parquet, "parquet"),
+        (Self::Arrow, "arrow"),
     ];
 
     /// Whether files of this format announce and withdraw routes, each at its time. The others are tables: prefixes
@@ -175,6 +181,8 @@ pub struct ReadOptions<'a> {
     pub only_updates: bool,
     /// Options for text: columns, header, delimiter, host bits.
     pub text: TextOptions,
+    /// Reads Parquet and Arrow, which are refused without it: this crate does not have their libraries.
+    pub columnar: Option<&'a ReadColumns<'a>>,
     /// A function that is called after every block.
     pub progress: Option<&'a mut dyn FnMut(ReadProgress)>,
 }

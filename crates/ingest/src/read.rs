@@ -14,6 +14,7 @@ use fibula_core::{Update, Vrf};
 
 use crate::bgp::BgpOptions;
 use crate::bmp::BmpDecoder;
+use crate::columnar::{ColumnarFeed, ColumnarStop};
 use crate::detect::Detected;
 use crate::fpm::FpmDecoder;
 use crate::json::JsonDecoder;
@@ -23,9 +24,9 @@ use crate::ris::RisDecoder;
 use crate::text::TextDecoder;
 use crate::whole::unpacks_too_far;
 use crate::{
-    Compression, Damage, Decoder, DriveError, Driver, Format, PeerInfo, PeerState, PullResult,
-    ReadError, ReadOptions, ReadProgress, ReadReport, Sink, SourceInfo, SourceSpec, StopReason,
-    Tail, compress, detect, driver, lines,
+    ColumnarInput, Compression, Damage, Decoder, DriveError, Driver, Format, PeerInfo, PeerState,
+    PullResult, ReadError, ReadOptions, ReadProgress, ReadReport, Sink, SourceInfo, SourceSpec,
+    StopReason, Tail, compress, container, detect, driver, lines,
 };
 
 /// Bytes that may wait for the end of their record; no record of text or MRT is as long.
@@ -35,6 +36,8 @@ const LONGEST_FILE: u64 = 4 << 30;
 /// Bytes at the end of an mmdb file that have the beginning of its metadata, and the mark of that.
 const MMDB_TAIL: u64 = 128 << 10;
 const MMDB_MARK: &[u8] = b"\xab\xcd\xefMaxMind.com";
+/// Arrow files begin so, streams do not.
+const ARROW_FILE: &[u8] = b"ARROW1";
 
 /// Reads a source to its end, and passes it to `sink`.
 ///
@@ -83,6 +86,8 @@ pub fn read(
     let meta = file.metadata().map_err(io_error)?;
     let modified = meta.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
     let stat = Stat {
+        // Parquet and Arrow files are read from their ends.
+        file: if meta.is_file() { Some(file.try_clone().map_err(io_error)?) } else { None },
         total: meta.is_file().then_some(meta.len()),
         modified: modified.map(|since| since.as_secs()),
         has_no_mmdb_mark: match meta.is_file() {
@@ -118,8 +123,10 @@ pub fn read_from(
 }
 
 /// The file system's data about a source.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Stat {
+    /// The file, if it is a regular one.
+    file: Option<File>,
     total: Option<u64>,
     modified: Option<u64>,
     /// The file is longer than most, and its end is not that of an mmdb file.
@@ -158,6 +165,9 @@ fn drive(
     if options.only_updates && !format.has_updates() {
         return Err(ReadError::NoUpdates { file: name, format });
     }
+    if matches!(format, Format::Parquet | Format::Arrow) {
+        return columnar(name, format, input, stat, options, sink);
+    }
     let is_whole = matches!(format, Format::Mmdb | Format::Json);
     let limit = match is_whole {
         true => usize::try_from(LONGEST_FILE).unwrap_or(usize::MAX),
@@ -173,15 +183,7 @@ fn drive(
         return Err(ReadError::NoTable { file: name, what: what.into() });
     }
     let mut driver = Driver::new(decoder(format, options), limit);
-    let mut sink = Named {
-        sink,
-        file: Arc::from(name.as_str()),
-        modified: stat.modified,
-        strict: options.strict,
-        fatal: None,
-        first: None,
-        report: ReadReport::default(),
-    };
+    let mut sink = Named::new(sink, &name, &stat, options.strict);
     let salvage = options.salvage;
     let result = pump(&mut input, &mut driver, &mut sink, salvage, |records, bytes_read| {
         if let Some(progress) = &mut options.progress {
@@ -219,6 +221,60 @@ fn drive(
             let damage = Damage::new(driver.records() + 1, driver.offset(), what);
             Err(ReadError::Damaged(Damage { file: sink.file, ..damage }))
         }
+    }
+}
+
+/// Reads a table of Parquet or Arrow.
+fn columnar(
+    file: String,
+    format: Format,
+    input: Input,
+    stat: Stat,
+    options: &mut ReadOptions<'_>,
+    sink: &mut dyn Sink,
+) -> Result<ReadReport, ReadError> {
+    let ReadOptions { columnar, text, progress, .. } = options;
+    let mut sink = Named::new(sink, &file, &stat, options.strict);
+    let refused = |what: String| ReadError::NoTable { file: file.clone(), what: what.into() };
+    let Some(read) = columnar else {
+        return Err(refused(format!("this is {}", container(&input.head).unwrap_or("no text"))));
+    };
+    let is_stream = format == Format::Arrow && !input.head.starts_with(ARROW_FILE);
+    let own = stat.file.filter(|_| input.compression == Compression::None);
+    let input = match (format, own) {
+        _ if is_stream => ColumnarInput::ArrowStream(Box::new(input)),
+        (Format::Parquet, Some(file)) => ColumnarInput::Parquet(file),
+        (_, Some(file)) => ColumnarInput::ArrowFile(file),
+        (_, None) => {
+            return Err(refused(
+                "Parquet and Arrow files are read from their end: name the file itself, not a pipe or an archive of it"
+                    .to_owned(),
+            ));
+        }
+    };
+    let mut feed = ColumnarFeed::new(format.name(), text);
+    let mut stop = None;
+    let read = read(input, &mut |cells| {
+        stop = feed.batch(cells, &mut sink).err();
+        if let Some(progress) = progress {
+            let (bytes_read, bytes_total, records) = (0, stat.total, feed.records);
+            progress(ReadProgress { bytes_read, bytes_total, records });
+        }
+        stop.is_none()
+    });
+    match (stop, sink.fatal) {
+        (_, Some(damage)) => return Err(ReadError::Damaged(damage)),
+        (Some(ColumnarStop::Misfit(what)), _) => return Err(ReadError::Misfit { file, what }),
+        (Some(ColumnarStop::BySink), _) => {
+            let error = io::Error::other(StopReason::BySink.to_string());
+            return Err(ReadError::Io { file, error });
+        }
+        (None, None) => read.map_err(refused)?,
+    }
+    let report = ReadReport { records: feed.records, ..sink.report };
+    match options.allow_empty {
+        true => Ok(report),
+        false => check(report, sink.first, file),
     }
 }
 
@@ -370,6 +426,13 @@ struct Named<'a> {
     fatal: Option<Damage>,
     first: Option<Damage>,
     report: ReadReport,
+}
+
+impl<'a> Named<'a> {
+    fn new(sink: &'a mut dyn Sink, file: &str, stat: &Stat, strict: bool) -> Self {
+        let (file, modified, report) = (file.into(), stat.modified, ReadReport::default());
+        Self { sink, file, modified, strict, fatal: None, first: None, report }
+    }
 }
 
 impl Sink for Named<'_> {

@@ -5,7 +5,7 @@ use crate::{Address, AnnotateError};
 
 /// The form of the addresses in a column of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BytesForm {
+pub(crate) enum BytesForm {
     /// Four or sixteen bytes in network order.
     Bytes,
     Text,
@@ -17,7 +17,7 @@ impl BytesForm {
     ///
     /// # Errors
     /// If cells have other lengths and not all of them are printable text.
-    pub(super) fn of<'a>(cells: impl Iterator<Item = &'a [u8]>) -> Result<Self, AnnotateError> {
+    pub(crate) fn of<'a>(cells: impl Iterator<Item = &'a [u8]>) -> Result<Self, AnnotateError> {
         let (mut other, mut is_text, mut is_address, mut any) = (None, true, true, false);
         for cell in cells {
             match cell.len() {
@@ -43,7 +43,7 @@ impl BytesForm {
 }
 
 /// Whether all bytes are printable ASCII.
-pub(super) fn is_printable(bytes: &[u8]) -> bool {
+pub(crate) fn is_printable(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| (b' '..=b'~').contains(byte))
 }
 

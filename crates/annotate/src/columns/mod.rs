@@ -27,6 +27,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, FieldRef};
 
+pub(crate) use self::bytes::{BytesForm, is_printable};
 use self::keys::Addresses;
 use self::listed::Listed;
 use self::lookup::{each_block, each_dated_block};

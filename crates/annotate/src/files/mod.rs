@@ -14,6 +14,7 @@ mod pages;
 pub(crate) mod parquet;
 mod place;
 mod shared;
+mod table;
 mod thrift;
 mod work;
 
@@ -22,6 +23,7 @@ pub use self::batches::ColumnInput;
 pub use self::guard::panic_is_caught;
 pub(crate) use self::ordered::in_order;
 pub(crate) use self::place::ColumnPosition;
+pub use self::table::{TableBatch, TableColumn, read_table};
 pub(crate) use self::work::{BatchWork, ColumnWork, FirstBatch, KeyColumns};
 
 use arrow_array::cast::AsArray;

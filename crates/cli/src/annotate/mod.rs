@@ -29,7 +29,6 @@ use crate::same;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
-    leave_out_caught_panics();
     let jobs = inputs::jobs(&args.inputs, &args.output)?;
     let tables = args.sources()?;
     for job in &jobs {
@@ -78,16 +77,6 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 /// The date of the first table, for a file of several dates.
 fn first_table(tables: &Tables) -> Option<Moment> {
     Some(tables.dated()?.dates().tables().first()?.at)
-}
-
-/// Turns panics of the file-format libraries, which damaged files can cause, into errors.
-pub(crate) fn leave_out_caught_panics() {
-    let default = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if !fibula_annotate::panic_is_caught() {
-            default(panic);
-        }
-    }));
 }
 
 /// The state that all files share.

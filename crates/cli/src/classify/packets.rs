@@ -10,7 +10,6 @@ use fibula_annotate::{
 use fibula_classify::Classifier;
 
 use crate::annotate::columnar::Watched;
-use crate::annotate::leave_out_caught_panics;
 use crate::annotate::reading::Reading;
 use crate::failure::Failure;
 use crate::input::Input;
@@ -123,7 +122,6 @@ impl PacketFile<'_> {
 
     /// Classifies the rows of Parquet or Arrow.
     fn columns(&self, input: ColumnInput<'_>) -> Result<Classified, Failure> {
-        leave_out_caught_panics();
         let annotator = RuleColumnAnnotator::new(self.classifier.clone(), &self.options);
         if self.counts_only {
             let done = annotator.annotate(input, RuleOutput::<Watched>::Counts, &mut |_| {});

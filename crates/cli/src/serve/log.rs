@@ -6,8 +6,6 @@ use clap::ValueEnum;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
 
-use crate::annotate::leave_out_caught_panics;
-
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
@@ -18,10 +16,8 @@ pub enum LogFormat {
     Json,
 }
 
-/// Writes events to standard error from here on. The panics that a damaged Arrow body causes in its library are answers
-/// to the client, and not logged.
+/// Writes events to standard error from here on.
 pub fn begin(format: LogFormat, level: LevelFilter) {
-    leave_out_caught_panics();
     // The library reports a failed write by `eprintln!`, which panics if nobody reads standard error any more. That
     // would end the thread whose event it is.
     let lines = fmt().with_writer(std::io::stderr).with_max_level(level).with_target(false);

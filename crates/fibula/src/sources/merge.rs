@@ -14,7 +14,7 @@ use fibula_rib::{
 };
 use fibula_testkit::fib::{GenSpec, HopModel};
 
-use crate::sources::{Source, SourceError, embedded};
+use crate::sources::{Source, SourceError, columnar, embedded};
 
 /// Options for reading files and for keeping parts of them.
 #[derive(Clone, Debug, Default)]
@@ -167,6 +167,7 @@ impl Merge {
             communities: self.settings.builder.communities,
             only_updates: false,
             text: self.settings.text.clone(),
+            columnar: columnar::reader(),
             progress: Some(&mut show),
         };
         let mut report = fibula_ingest::read(&spec, &mut options, &mut feeder)?;

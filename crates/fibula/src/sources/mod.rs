@@ -14,6 +14,7 @@
 //! ```
 
 mod build;
+mod columnar;
 mod dates;
 mod dates_error;
 mod embedded;
@@ -23,6 +24,7 @@ mod merge;
 mod source;
 
 pub use build::{BuildReport, SourceSummary, TableSources, build, open};
+pub use columnar::reader as columnar_reader;
 pub use dates::{DatedSource, DatedSources, ReadDates, WatchDates};
 pub use dates_error::DatesError;
 pub use embedded::{NAME as EMBEDDED, embedded};

@@ -6,6 +6,7 @@ use fibula_core::{AnyPrefix, Attributes, Change, ColumnKind, Update, Value, mapp
 
 use super::fields::Delimiter;
 use super::key::Key;
+use super::options::TextOptions;
 use super::overlap::{Earlier, Overlap, Overlaps};
 use super::roles::AddressColumns;
 use super::rows::Rows;
@@ -181,10 +182,16 @@ fn announce(prefix: AnyPrefix, values: &[Value<'_>], sink: &mut dyn Sink) {
 /// The value of a field; `None` if it is not of the kind.
 fn value(text: &[u8], kind: ColumnKind) -> Option<Value<'_>> {
     match kind {
-        _ if text.is_empty() => Some(Value::Null),
+        _ if is_missing(text) => Some(Value::Null),
         ColumnKind::Int => parse_int(text).map(Value::Int),
         ColumnKind::Str => std::str::from_utf8(text).ok().map(Value::Str),
     }
+}
+
+/// Whether a field has no value: it is empty, or `\N`, as databases write it.
+#[inline]
+pub(crate) fn is_missing(text: &[u8]) -> bool {
+    text.is_empty() || text == b"\\N"
 }
 
 /// An unsigned integer of up to 64 bits, digits only.
@@ -201,15 +208,34 @@ pub(crate) fn has_leading_zeros(text: &[u8]) -> bool {
 }
 
 impl Column {
+    /// Sets the kind: the one that the user set, else the one that was found.
+    pub(crate) fn set_kind(
+        &mut self,
+        options: &TextOptions,
+        found: (ColumnKind, Option<ScalarType>),
+    ) {
+        let name = &self.decl.name;
+        let number = (self.field + 1).to_string();
+        let is_it = |given: &String| given == name || *given == number;
+        let kind = options.kinds.iter().find(|(given, _)| is_it(given)).map(|(_, kind)| *kind);
+        let scalar = options.types.iter().find(|(given, _)| is_it(given)).map(|(_, of)| *of);
+        (self.decl.kind, self.scalar) = match (kind, scalar) {
+            (_, Some(scalar)) => (ColumnKind::Str, Some(scalar)),
+            (Some(kind), None) => (kind, None),
+            (None, None) => found,
+        };
+        self.is_declared = kind.is_some() || scalar.is_some();
+    }
+
     /// Whether the text may be a value of the column. A value is refused if a detected kind would lose it, or if it is
     /// not of the kind that the user set.
-    fn fits(&self, text: &[u8]) -> bool {
+    pub(crate) fn fits(&self, text: &[u8]) -> bool {
         if !self.is_declared {
             return self.decl.kind != ColumnKind::Int || !has_leading_zeros(text);
         }
         let text = std::str::from_utf8(text).unwrap_or_default();
         match self.scalar {
-            _ if text.is_empty() => true,
+            _ if is_missing(text.as_bytes()) => true,
             Some(ScalarType::Bool) => text.parse::<bool>().is_ok(),
             Some(_) => text.parse::<f64>().is_ok_and(f64::is_finite),
             None => true,
@@ -217,7 +243,7 @@ impl Column {
     }
 
     #[cold]
-    fn complain(&self, text: &[u8]) -> Cow<'static, str> {
+    pub(crate) fn complain(&self, text: &[u8]) -> Cow<'static, str> {
         let name = &self.decl.name;
         match self.decl.kind {
             ColumnKind::Str if self.is_declared && !self.fits(text) => {

@@ -43,11 +43,12 @@ pub(crate) use cells::block;
 pub(crate) use key::{
     Key, KeyError, parse_counted, parse_ip, parse_key, parse_network, parse_range,
 };
-pub(crate) use layout::{emit_key, excerpt, parse_int};
+pub(crate) use layout::{Column, emit_key, excerpt, parse_int};
 pub(crate) use names::{
     LENGTH_NAMES, PREFIX_NAMES, Pair, START_NAMES, SURE_LENGTH_NAMES, pairs, rank,
 };
 pub(crate) use overlap::Earlier;
+pub(crate) use sniff::columns as value_columns;
 
 pub use decoder::TextDecoder;
 pub use feed::RowFeed;

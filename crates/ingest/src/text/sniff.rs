@@ -5,7 +5,7 @@ use super::fields::Delimiter;
 use super::guess::{Guess, MAX_FIELDS, is_decimal_ranges};
 use super::header::{self, is_header, without_header};
 use super::key::{Key, parse_key};
-use super::layout::{Column, Layout, has_leading_zeros, parse_int};
+use super::layout::{Column, Layout, has_leading_zeros, is_missing, parse_int};
 use super::options::{HeaderLine, TextOptions};
 use super::roles::{AddressColumns, Roles, SampleRow};
 use super::rows::Rows;
@@ -189,7 +189,7 @@ fn named_fields(
 }
 
 /// The value columns, all of text as yet.
-fn columns(
+pub(crate) fn columns(
     names: &[String],
     key: AddressColumns,
     fields: usize,
@@ -249,17 +249,7 @@ fn look_at_all(head: &[u8], options: &TextOptions, layout: &mut Layout) {
         true
     });
     for (column, seen) in columns.iter_mut().zip(seen) {
-        let name = &column.decl.name;
-        let number = (column.field + 1).to_string();
-        let is_it = |given: &String| given == name || *given == number;
-        let kind = options.kinds.iter().find(|(given, _)| is_it(given)).map(|(_, kind)| *kind);
-        let scalar = options.types.iter().find(|(given, _)| is_it(given)).map(|(_, of)| *of);
-        (column.decl.kind, column.scalar) = match (kind, scalar) {
-            (_, Some(scalar)) => (ColumnKind::Str, Some(scalar)),
-            (Some(kind), None) => (kind, None),
-            (None, None) => seen.found(),
-        };
-        column.is_declared = kind.is_some() || scalar.is_some();
+        column.set_kind(options, seen.found());
     }
 }
 
@@ -280,7 +270,7 @@ impl Default for Seen {
 
 impl Seen {
     fn value(&mut self, text: &[u8]) {
-        if text.is_empty() {
+        if is_missing(text) {
             return;
         }
         self.any = true;
