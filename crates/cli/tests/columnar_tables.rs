@@ -74,7 +74,8 @@ fn every_export_is_the_same_table() {
     }
 }
 
-/// Intervals are one family each, and have no prefixes; mmdb files divide those around others. The same addresses have the same values.
+/// Intervals are one family each, and have no prefixes; mmdb files divide those around others. The same addresses have
+/// the same values.
 #[test]
 fn intervals_are_the_same_addresses() {
     let files = Files::new();

@@ -13,6 +13,7 @@ const LIBRARIES: &[&str] = &[
 /// Where texts name options of the command, and why.
 const MAY_NAME: &[(&str, &str)] = &[
     ("ingest/src/text/", "notes and errors of tables, which Python words anew"),
+    ("ingest/src/columnar.rs", "errors of tables, which Python words anew"),
     ("fibula/src/sources/", "errors of sources, which Python words anew"),
     ("rib/src/table.rs", "errors of building a table, which Python words anew"),
     ("rpki/src/error.rs", "hints, which only the command shows"),
