@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Offset, bytes there, and what such a file is and what to do.
-const SIGNATURES: [(usize, &[u8], &str); 20] = [
+const SIGNATURES: [(usize, &[u8], &str); 25] = [
     (257, b"ustar", "a tar archive: unpack it first"),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it first"),
     (0, b"Rar!\x1a\x07", "a RAR archive: unpack it first"),
@@ -23,12 +23,19 @@ const SIGNATURES: [(usize, &[u8], &str); 20] = [
         b"OBMP",
         "messages of OpenBMP with binary headers: record the BMP stream of the routers itself",
     ),
+    (0, b"\xd4\xc3\xb2\xa1", CAPTURE),
+    (0, b"\xa1\xb2\xc3\xd4", CAPTURE),
+    (0, b"\x4d\x3c\xb2\xa1", CAPTURE),
+    (0, b"\xa1\xb2\x3c\x4d", CAPTURE),
+    (0, b"\n\r\r\n", CAPTURE),
     (0, b"%PDF-", "a PDF document: give the text of its table"),
     (0, b"\xff\xfe", "text in UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"),
     (0, b"\xfe\xff", "text in UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"),
     (0, b"\xd0\xcf\x11\xe0", "an old document of Office: export the sheet as CSV"),
     (0, b"\x7fELF", "a program"),
 ];
+const CAPTURE: &str = "a capture of packets, which `annotate` and `classify` read as data: record the routes \
+                       themselves (MRT, BMP)";
 const WORKBOOK: &str = "a workbook (xlsx): export the sheet as CSV";
 const ZIP: &str = "a zip archive: unpack it first";
 const UTF16: &str = "text in UTF-16: convert it to UTF-8 (iconv -f UTF-16LE -t UTF-8)";
