@@ -46,7 +46,8 @@ impl SessionRules {
         let applies = |rule: &Rule| {
             self.is_external || !matches!(rule, Rule::Confederation | Rule::EmptyPath)
         };
-        if let Some(rule) = attributes.facts(is_mp).broken(self.local_address).find(applies) {
+        let broken = attributes.facts(is_mp).broken(self.local_address);
+        if let Some(rule) = Rule::of(broken).find(applies) {
             return Some(rule.refused());
         }
         let paths = [attributes.path(), attributes.path_of_four()];
@@ -69,7 +70,7 @@ enum Rule {
 }
 
 impl Rule {
-    /// All of them, each at its number.
+    /// All of them, each at the number of its bit.
     const ALL: [Self; 8] = [
         Self::NoPath,
         Self::As0,
@@ -80,6 +81,11 @@ impl Rule {
         Self::NoHost,
         Self::OwnAddress,
     ];
+
+    /// Those of a set.
+    fn of(set: u8) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |&rule| set & 1 << rule as u8 != 0)
+    }
 
     /// What a session does with the route.
     fn refused(self) -> Refused {
@@ -133,23 +139,29 @@ impl RouteFacts {
     /// Counts each rule that a route breaks which was accepted elsewhere and is kept. `receiver` is the address at
     /// which it was received.
     pub(crate) fn note(&self, receiver: Option<IpAddr>, sink: &mut dyn Sink) {
-        self.broken(receiver).for_each(|rule| sink.noted(rule.kept()));
+        let broken = self.broken(receiver);
+        if broken != 0 {
+            Rule::of(broken).for_each(|rule| sink.noted(rule.kept()));
+        }
     }
 
-    fn broken(&self, receiver: Option<IpAddr>) -> impl Iterator<Item = Rule> {
+    /// The rules that the route breaks, as a set: a bit each, because most routes of an archive break none.
+    fn broken(&self, receiver: Option<IpAddr>) -> u8 {
         let path = self.path.unwrap_or_default();
         let is_no_host = self.next_hop.is_some_and(|next_hop| !is_host(next_hop));
-        let found = [
-            self.path.is_none(),
-            path.has_as_0,
-            path.has_empty_segment,
-            path.has_confederation,
-            path.is_empty,
-            self.next_hop.is_none(),
-            is_no_host,
-            self.next_hop.is_some() && self.next_hop == receiver && !is_no_host,
-        ];
-        Rule::ALL.into_iter().zip(found).filter_map(|(rule, is_broken)| is_broken.then_some(rule))
+        let is_own = self.next_hop.is_some() && self.next_hop == receiver && !is_no_host;
+        [
+            (self.path.is_none(), Rule::NoPath),
+            (path.has_as_0, Rule::As0),
+            (path.has_empty_segment, Rule::EmptySegment),
+            (path.has_confederation, Rule::Confederation),
+            (path.is_empty, Rule::EmptyPath),
+            (self.next_hop.is_none(), Rule::NoNextHop),
+            (is_no_host, Rule::NoHost),
+            (is_own, Rule::OwnAddress),
+        ]
+        .into_iter()
+        .fold(0, |set, (is_broken, rule)| set | u8::from(is_broken) << rule as u8)
     }
 }
 
