@@ -355,7 +355,7 @@ fn a_damaged_dump_is_no_beginning() {
     drop(net);
     let net = Net::start(vec![folder(path, Duration::ZERO, Some(&position))]);
     net.wait("the state", |net| net.state("mrt") == Some(SourceState::Damaged));
-    assert!(taken_of(&net, "updates.2015"));
+    net.wait("the later one again", |net| taken_of(net, "updates.2015"));
 }
 
 #[test]
