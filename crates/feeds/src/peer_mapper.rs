@@ -73,11 +73,9 @@ impl Peers {
     /// The source sends everything again from here on, under new names: the earlier routes are stale.
     pub(crate) fn start_over(&mut self, to: &mut dyn Listener) -> Result<(), FeedError> {
         self.forget_names();
-        self.open.clear();
-        for &peer in &self.all {
-            to.mark_stale(peer)?;
-            self.open.insert(peer, true);
-        }
+        self.open = self.all.iter().map(|&peer| (peer, true)).collect();
+        let all: Vec<u32> = self.all.iter().copied().collect();
+        in_parts(&all, to, |part, to| to.event(FeedEvent::MarkAllStale(part)))?;
         Ok(())
     }
 
@@ -131,7 +129,7 @@ impl Peers {
 
 /// Calls `each` with parts of the peers: as many as one event may be about, because the table is locked meanwhile and
 /// reads all its routes once.
-fn in_parts(
+pub(crate) fn in_parts(
     peers: &[u32],
     to: &mut dyn Listener,
     mut each: impl FnMut(&[u32], &mut dyn Listener) -> Result<(), TableError>,

@@ -50,6 +50,7 @@ impl FeedDigest {
             FeedEvent::Sweep(peer) => self.of_peer(3, peer),
             FeedEvent::DownAll(peers) => self.of_peers(4, peers),
             FeedEvent::SweepAll(peers) => self.of_peers(5, peers),
+            FeedEvent::MarkAllStale(peers) => self.of_peers(6, peers),
         }
     }
 

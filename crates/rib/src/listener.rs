@@ -19,6 +19,8 @@ pub enum FeedEvent<'a> {
     DownAll(&'a [u32]),
     /// A peer starts over: its routes are stale until it announces them again, and stay in use meanwhile.
     MarkStale(u32),
+    /// These peers start over: one event, for which each table is read once.
+    MarkAllStale(&'a [u32]),
     /// A peer has announced everything again: its routes that are still stale are removed.
     Sweep(u32),
     /// These peers have announced everything again: one event, for which each table is read once.

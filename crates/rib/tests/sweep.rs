@@ -131,10 +131,19 @@ fn marks_and_sweeps_are_those_of_a_plain_map() {
                     plain.paths.remove(&key);
                 }
                 80..88 => {
-                    rib.mark_stale(peer);
-                    let of_peer = plain.paths.iter_mut().filter(|(key, _)| key.2 == peer);
-                    of_peer.for_each(|(_, (_, stale))| *stale = true);
-                    restarted += usize::from(!plain.resyncing.insert(peer));
+                    let peers = some(peer, &mut rng);
+                    match peers[..] {
+                        [only] => rib.mark_stale(only),
+                        _ => {
+                            rib.apply_event(FeedEvent::MarkAllStale(&peers), &mut changes).unwrap()
+                        }
+                    }
+                    let of_peers = plain.paths.iter_mut().filter(|(key, _)| peers.contains(&key.2));
+                    of_peers.for_each(|(_, (_, stale))| *stale = true);
+                    restarted += peers.len();
+                    for peer in peers {
+                        restarted -= usize::from(plain.resyncing.insert(peer));
+                    }
                 }
                 88..94 => {
                     let peers = some(peer, &mut rng);

@@ -127,6 +127,9 @@ impl<A: Addr> Listener for Plain<A> {
             FeedEvent::MarkStale(peer) => self.routes.mark_stale(peer),
             FeedEvent::Sweep(peer) => self.routes.sweep(peer),
             FeedEvent::DownAll(peers) => peers.iter().for_each(|&peer| self.routes.down(peer)),
+            FeedEvent::MarkAllStale(peers) => {
+                peers.iter().for_each(|&peer| self.routes.mark_stale(peer));
+            }
             FeedEvent::SweepAll(peers) => peers.iter().for_each(|&peer| self.routes.sweep(peer)),
         }
         self.happened();

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fibula_rib::{Listener, Peer, Rib};
+use fibula_rib::{FeedEvent, Listener, Peer, Rib};
 use mio::Token;
 use mio::net::TcpStream;
 
@@ -18,6 +18,7 @@ use super::report::{OnReport, SourceEvent, SourceReport};
 use super::slots::Thing;
 use super::source::{ProtocolFactory, SessionContext};
 use super::stream::Stream;
+use crate::peer_mapper::in_parts;
 use crate::{Clock, ConnectionRefusal, Event, FeedError, LogLimit, SystemClock};
 
 /// The peers that have routes in a table, with their numbers: those of its checkpoint, for [`Hub::adopt`].
@@ -175,12 +176,11 @@ impl Hub {
     /// If the table accepts nothing more.
     pub fn adopt(&mut self, peers: &[(u32, Peer)], to: &mut dyn Listener) -> Result<(), FeedError> {
         let now = self.clock.now();
-        let mut orphans = BTreeMap::<&str, usize>::new();
+        let (mut orphans, mut over) = (BTreeMap::<&str, usize>::new(), Vec::new());
         for (number, peer) in peers {
             let Some(name) = &peer.source else { continue };
             let Some(key) = self.thing_of(name) else {
-                to.down(*number)?;
-                to.release(*number);
+                over.push(*number);
                 *orphans.entry(name).or_default() += 1;
                 continue;
             };
@@ -191,6 +191,11 @@ impl Hub {
             }
             self.settle(key, now);
         }
+        in_parts(&over, to, |part, to| {
+            to.event(FeedEvent::DownAll(part))?;
+            part.iter().for_each(|&peer| to.release(peer));
+            Ok(())
+        })?;
         for (source, peers) in orphans {
             (self.on_report)(SourceReport {
                 source: source.into(),

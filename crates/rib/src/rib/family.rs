@@ -274,15 +274,21 @@ impl<A: Addr> FamilyPaths<A> {
         change
     }
 
-    /// Marks all paths of the peer as stale. `speaker` is the peer in the dump that begins. This takes no time unless
-    /// the previous dump is still open: the paths that it announced already have the new parity.
-    pub(super) fn mark_stale(&mut self, speaker: PeerParity, is_open: bool) {
-        let Some(paths) = self.peers.get_mut(&speaker.peer()) else { return };
-        let stale = std::mem::replace(&mut paths.stale, paths.all);
-        if is_open && stale < paths.all {
+    /// Marks all paths of the peers as stale. The speakers are the peers in the dumps that begin. This takes no time
+    /// unless a previous dump is still open: the paths that it announced already have the new parity.
+    pub(super) fn mark_stale(&mut self, peers: &[(PeerParity, bool)]) {
+        let mut announced = HashMap::new();
+        for &(speaker, is_open) in peers {
+            let Some(paths) = self.peers.get_mut(&speaker.peer()) else { continue };
+            let stale = std::mem::replace(&mut paths.stale, paths.all);
+            if is_open && stale < paths.all {
+                announced.insert(speaker.peer(), speaker);
+            }
+        }
+        if !announced.is_empty() {
             // Free nodes may be changed too, which does no harm.
-            let named = |node: &Node| node.speaker == speaker;
-            self.paths.change(named, |node| node.speaker = speaker.before());
+            let named = |node: &Node| announced.get(&node.speaker.peer()) == Some(&node.speaker);
+            self.paths.change(named, |node| node.speaker = node.speaker.before());
         }
     }
 

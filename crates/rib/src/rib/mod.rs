@@ -362,15 +362,26 @@ impl Rib {
     /// Marks all paths of the peer as stale, because it announces everything again. They stay in use. If the peer was
     /// already doing so, this begins again.
     pub fn mark_stale(&mut self, peer: u32) {
+        self.mark_all_stale(&[peer]);
+    }
+
+    /// Marks all paths of these peers as stale. Each table is read once at most.
+    fn mark_all_stale(&mut self, peers: &[u32]) {
         self.sequence += 1;
-        let dump = self.dumps.entry(peer).or_default();
-        let is_open = std::mem::replace(&mut dump.is_open, true);
-        dump.is_odd ^= !is_open;
-        let Ok(speaker) = self.speaker(peer) else { return };
-        for vrf in self.peer_vrfs.of(peer) {
+        let mut of_vrfs = BTreeMap::<Vrf, Vec<(PeerParity, bool)>>::new();
+        for &peer in peers {
+            let dump = self.dumps.entry(peer).or_default();
+            let is_open = std::mem::replace(&mut dump.is_open, true);
+            dump.is_odd ^= !is_open;
+            let Ok(speaker) = self.speaker(peer) else { continue };
+            for vrf in self.peer_vrfs.of(peer) {
+                of_vrfs.entry(vrf).or_default().push((speaker, is_open));
+            }
+        }
+        for (vrf, peers) in of_vrfs {
             let Some(tables) = self.vrfs.get_mut(&vrf) else { continue };
-            tables.v4.mark_stale(speaker, is_open);
-            tables.v6.mark_stale(speaker, is_open);
+            tables.v4.mark_stale(&peers);
+            tables.v6.mark_stale(&peers);
         }
     }
 
@@ -449,6 +460,7 @@ impl Rib {
             FeedEvent::Down(peer) => self.peer_down(peer, changes),
             FeedEvent::DownAll(peers) => self.withdraw_all((peers, false), changes),
             FeedEvent::MarkStale(peer) => self.mark_stale(peer),
+            FeedEvent::MarkAllStale(peers) => self.mark_all_stale(peers),
             FeedEvent::Sweep(peer) => self.sweep(peer, changes),
             FeedEvent::SweepAll(peers) => self.withdraw_all((peers, true), changes),
         }
