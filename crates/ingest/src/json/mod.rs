@@ -46,6 +46,7 @@ const FURTHER: &str =
     "members of JSON with prefixes that are values beside the prefix of their object";
 const OTHERS: &str =
     "objects of JSON with an address and a prefix under a name that says less, which was taken";
+const SEVERAL: &str = "objects of JSON with several prefixes, under names that do not say which is the key: each is a route";
 const REPLACED: &str = "members of JSON objects that a later member of the same name replaces";
 
 pub(crate) fn detect(head: &[u8]) -> bool {
@@ -112,6 +113,7 @@ impl Decoder for JsonDecoder {
         (0..walk.left_out).for_each(|_| sink.noted(LEFT_OUT));
         (0..walk.further).for_each(|_| sink.noted(FURTHER));
         (0..walk.others).for_each(|_| sink.noted(OTHERS));
+        (0..walk.several).for_each(|_| sink.noted(SEVERAL));
         (0..walk.replaced).for_each(|_| sink.noted(REPLACED));
         let mut values = Vec::new();
         let is_range =

@@ -56,9 +56,11 @@ pub(super) struct Walk<'d, 'c> {
     /// Lists that would have been values, and members that a later one of the same name replaces.
     pub(super) left_out: usize,
     pub(super) replaced: usize,
-    /// Objects with an address whose prefix has another name, and prefixes that are values.
+    /// Objects with an address whose prefix has another name, prefixes that are values, and objects all of whose prefixes
+    /// are routes.
     pub(super) others: usize,
     pub(super) further: usize,
+    pub(super) several: usize,
     /// Objects of JSON lines without a member that holds the prefix of another: comments, metadata.
     pub(super) other_lines: usize,
     is_lines: bool,
@@ -84,6 +86,7 @@ impl<'d, 'c> Walk<'d, 'c> {
             replaced: 0,
             others: 0,
             further: 0,
+            several: 0,
             other_lines: 0,
             is_lines,
             key_names: HashSet::new(),
@@ -177,6 +180,9 @@ impl<'d, 'c> Walk<'d, 'c> {
                     && prefix.is_some_and(|prefix| own != Some(Key::Prefix(prefix)))
             };
             self.further += members.iter().filter(is_further).count();
+        }
+        if !keys.is_named && keys.found.len() > 1 {
+            self.several += 1;
         }
         if place.is_inside {
             keys.found.retain(|(_, key)| !matches!(key, Ok(key) if is_host(*key)));
