@@ -56,8 +56,8 @@ pub(super) struct Walk<'d, 'c> {
     /// Lists that would have been values, and members that a later one of the same name replaces.
     pub(super) left_out: usize,
     pub(super) replaced: usize,
-    /// Objects with an address whose prefix has another name, prefixes that are values, and objects all of whose prefixes
-    /// are routes.
+    /// Objects with an address whose prefix has another name, prefixes that are values, and objects whose prefixes are
+    /// all routes.
     pub(super) others: usize,
     pub(super) further: usize,
     pub(super) several: usize,
