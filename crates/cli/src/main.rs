@@ -47,7 +47,7 @@ use fibula_simd::Isa;
 use failure::{Failure, Outcome};
 
 const AFTER: &str = "\
-A table is a snapshot that `fibula build` wrote, a routing table file (text, CSV, TSV, JSON, MRT,
+A table is a snapshot that `fibula build` wrote, a routing table file (text, CSV, JSON, Parquet, MRT,
 mmdb; also gz, bz2, xz or zst, and - for standard input), a generated table such as
 gen:v4:2024:900000:1 (family, year, prefixes, seed), or `embedded`, the countries of the world's
 address ranges. Several, separated by commas, merge in order (in `bench`, each is measured).
