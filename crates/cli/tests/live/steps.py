@@ -306,6 +306,10 @@ def go_bgp(router):
     if not gobgp.is_there():
         router.notes.append("SKIPPED: the package gobgpd is missing")
         return
+    if router.scale.routes4 > 10_000:
+        # The command gobgp takes minutes to print such a table.
+        router.notes.append("with the small tables alone")
+        return
     daemon = gobgp.GoBgp()
     server = router.server = fibula.Small("gobgp", gobgp.sources())
     server.start()
