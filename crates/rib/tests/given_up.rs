@@ -99,8 +99,8 @@ fn sessions_share_the_engines() {
     );
     assert_eq!(lost.len(), 3, "{lost:?}");
     // Nobody takes turns: further changes leave it so.
-    for at in 0..8 {
-        apply(&live, (large[at], peers[0]), "11.0.0.0/8", ANNOUNCE);
+    for (at, &table) in large.iter().enumerate().take(8) {
+        apply(&live, (table, peers[0]), "11.0.0.0/8", ANNOUNCE);
         apply(&live, (small[2], peers[2]), &format!("11.{at}.0.0/16"), ANNOUNCE);
     }
     assert_eq!(live.followed(), [0, large[0], large[1], small[0], small[1]]);

@@ -60,12 +60,10 @@ impl Hub {
             Endpoint::Listen(listen) => {
                 let address = listen.address;
                 let registry = (self.poll.registry(), Token(key));
-                let door = Door::open(Arc::clone(&name), listen, registry);
-                Thing::Door(door.map_err(|error| FeedSourceError::Listen {
-                    name: source.name,
-                    address,
-                    error,
-                })?)
+                let door = Door::open(Arc::clone(&name), listen, registry).map_err(|error| {
+                    FeedSourceError::Listen { name: source.name, address, error }
+                })?;
+                Thing::Door(Box::new(door))
             }
             Endpoint::Folder(folder) => {
                 let shared = (Arc::clone(&self.shared.waker), Arc::clone(&self.cut));
@@ -86,8 +84,8 @@ impl Hub {
 
     pub(super) fn start(&mut self, made: Made) {
         let Made { name, identity, shown, key, thing } = made;
-        if let Thing::Door(Door { address, .. }) = thing {
-            let what = SourceEvent::Listening { address };
+        if let Thing::Door(door) = &thing {
+            let what = SourceEvent::Listening { address: door.address };
             (self.on_report)(SourceReport { source: Arc::clone(&name), what });
         }
         let state = (SourceState::Idle, SystemTime::now());

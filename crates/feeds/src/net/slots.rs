@@ -12,7 +12,7 @@ use super::link::Link;
 use crate::SourceState;
 
 pub(super) enum Thing {
-    Door(Door),
+    Door(Box<Door>),
     Link(Box<Link>),
     Folder(Box<Reader>),
     Farewell(Farewell),

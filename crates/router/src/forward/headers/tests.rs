@@ -36,7 +36,7 @@ fn may_have_v4(own: &Own, address: [u8; 4]) -> bool {
 }
 
 fn may_have(own: &Own, hash: u32) -> bool {
-    own.may_have(Scalar::default(), &[hash; LANES]) != 0
+    own.may_have(Scalar, &[hash; LANES]) != 0
 }
 
 /// Whether it is sound, byte by byte, and what its bytes 8 to 11 become.
