@@ -261,7 +261,9 @@ def refilled(router, truths, table_100):
     said = router.configuration()
     inline = {prefix: {oracle.inline_hop(prefix, hop) for hop in hops} for prefix, hops in said.items()}
     for truth in truths.values():
-        truth.pool = client.Refilled([said, inline])
+        # zebra hears of the next hops of a static route one by one.
+        own = [{prefix: set(hops) for prefix, (_kind, hops) in state.items()} for state in truth.states]
+        truth.pool = client.Refilled([said, inline, *own])
     router.judge(truths)
 
 
