@@ -10,7 +10,7 @@ use arrow_array::{
     FixedSizeBinaryArray, Float64Array, Int64Array, RecordBatch, StringArray, StringViewArray,
     StructArray, TimestampMicrosecondArray, UInt8Array, UInt32Array,
 };
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 
 use serde_json::Value;
@@ -52,6 +52,27 @@ prefix,asn,latitude,open,name,tags
 2001:db8::/32,2,,false,,z
 2001:db8:1::/48,64500,47.25,true,\"a, \"\"b\"\"\",x
 ";
+
+/// UUIDs have sixteen bytes, as IPv6 addresses do.
+#[test]
+fn uuids_are_no_addresses() {
+    let bytes = |first: u8| -> ArrayRef {
+        let rows = [0u8, 1].map(|row| core::array::from_fn::<_, 16, _>(|i| first + row + i as u8));
+        Arc::new(FixedSizeBinaryArray::try_from_iter(rows.iter()).expect("of one length"))
+    };
+    let kind = DataType::FixedSizeBinary(16);
+    let id =
+        Field::new("id", kind.clone(), true).with_extension_type(arrow_schema::extension::Uuid);
+    let schema = Arc::new(Schema::new(vec![id, Field::new("at", kind, true)]));
+    let batch = RecordBatch::try_new(schema, vec![bytes(0xe0), bytes(0x20)]).expect("a batch");
+    let files = Files::new();
+    assert_eq!(
+        table(&[&parquet(&files, "x.parquet", &batch)]),
+        "prefix\tid\n\
+         2021:2223:2425:2627:2829:2a2b:2c2d:2e2f/128\te0e1e2e3-e4e5-e6e7-e8e9-eaebecedeeef\n\
+         2122:2324:2526:2728:292a:2b2c:2d2e:2f30/128\te1e2e3e4-e5e6-e7e8-e9ea-ebecedeeeff0\n"
+    );
+}
 
 /// Text, integers, fractions and booleans, also missing ones, come back from every format that holds both families.
 #[test]

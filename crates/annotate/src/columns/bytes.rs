@@ -1,6 +1,9 @@
 //! Decides what the cells of a column of bytes are: addresses in network order, or text that was stored without the
 //! mark that it is text, as some writers of Parquet do.
 
+use std::fmt::Write;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use crate::{Address, AnnotateError};
 
 /// The form of the addresses in a column of bytes.
@@ -40,11 +43,30 @@ impl BytesForm {
             None => Ok(Self::Bytes),
         }
     }
+
+    /// A cell as the text of an address, or as the text that it is. Others are shown in hexadecimal digits.
+    pub(crate) fn text(self, cell: &[u8]) -> String {
+        match (self, <[u8; 4]>::try_from(cell), <[u8; 16]>::try_from(cell)) {
+            (Self::Bytes, Ok(v4), _) => Ipv4Addr::from(v4).to_string(),
+            (Self::Bytes, _, Ok(v6)) => Ipv6Addr::from(v6).to_string(),
+            (Self::Text, ..) if is_printable(cell) => String::from_utf8_lossy(cell).into_owned(),
+            _ => cell.iter().map(|byte| format!("{byte:02x}")).collect(),
+        }
+    }
 }
 
 /// Whether all bytes are printable ASCII.
 pub(crate) fn is_printable(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| (b' '..=b'~').contains(byte))
+}
+
+/// A UUID as it is written, such as `00112233-4455-6677-8899-aabbccddeeff`.
+pub(crate) fn uuid(cell: &[u8]) -> String {
+    cell.iter().enumerate().fold(String::new(), |mut text, (at, byte)| {
+        let between = if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" };
+        let _ = write!(text, "{between}{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

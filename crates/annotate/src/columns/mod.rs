@@ -27,7 +27,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, FieldRef};
 
-pub(crate) use self::bytes::{BytesForm, is_printable};
+pub(crate) use self::bytes::{BytesForm, is_printable, uuid};
 use self::keys::Addresses;
 use self::listed::Listed;
 use self::lookup::{each_block, each_dated_block};

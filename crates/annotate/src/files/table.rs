@@ -4,7 +4,6 @@
 //! rows are, else text. Texts stay texts. Addresses in bytes become text, and so do dates, times and lists.
 
 use std::fmt::Write;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
@@ -20,8 +19,10 @@ use fibula_core::{ColumnKind, ScalarType, Value};
 use super::batches::{Batches, ColumnInput};
 use super::guard::guarded;
 use crate::AnnotateError;
-use crate::columns::{BytesForm, is_printable};
+use crate::columns::{BytesForm, is_printable, uuid};
 
+/// The name by which Arrow, and the reader of Parquet, mark columns of UUIDs.
+const UUID: &str = "arrow.uuid";
 /// Rows, or bytes, from which the kinds of columns are found, and which are passed on at once.
 const ROWS: usize = 32 << 10;
 const BYTES: usize = 64 << 20;
@@ -112,6 +113,8 @@ enum Form {
     Bool,
     Text,
     Bytes(BytesForm),
+    /// UUIDs, which are not addresses although they have sixteen bytes.
+    Uuid,
     /// Lists of such cells, which become one text.
     List(Box<Form>),
     /// Why the cells are no values.
@@ -141,7 +144,12 @@ impl Reader {
             for (column, &at) in usable.iter().enumerate() {
                 let arrays: Vec<ArrayRef> =
                     waiting.iter().map(|batch| Arc::clone(batch.column(column))).collect();
-                forms[at] = Some(form(self.schema.field(at).data_type(), &arrays)?);
+                let field = self.schema.field(at);
+                let kind = field.data_type();
+                forms[at] = Some(match (kind, field.extension_type_name()) {
+                    (DataType::FixedSizeBinary(_), Some(UUID)) => Form::Uuid,
+                    _ => form(kind, &arrays)?,
+                });
             }
             let fields = self.schema.fields().iter().zip(forms);
             let forms =
@@ -364,8 +372,9 @@ impl Cells {
             (Form::Text, DataType::LargeUtf8) => Self::LargeTexts(array.as_string().clone()),
             (Form::Text, DataType::Utf8View) => Self::TextViews(array.as_string_view().clone()),
             (Form::Bytes(form), _) => {
-                Self::Texts(bytes(array).map(|cell| Some(of_bytes(cell?, *form))).collect())
+                Self::Texts(bytes(array).map(|cell| Some(form.text(cell?))).collect())
             }
+            (Form::Uuid, _) => Self::Texts(bytes(array).map(|cell| Some(uuid(cell?))).collect()),
             (Form::List(form), _) => Self::lists(array, form)?,
             (Form::Number(_) | Form::Bool | Form::Text, _) => Self::Texts(texts(array)?),
         })
@@ -427,17 +436,4 @@ impl Cells {
 
 fn text(texts: &StringArray, row: usize) -> Value<'_> {
     if texts.is_null(row) { Value::Null } else { Value::Str(texts.value(row)) }
-}
-
-/// Bytes as the text of an address, or as the text that they are. Others are shown in hexadecimal digits.
-fn of_bytes(cell: &[u8], form: BytesForm) -> String {
-    match (form, <[u8; 4]>::try_from(cell), <[u8; 16]>::try_from(cell)) {
-        (BytesForm::Bytes, Ok(v4), _) => Ipv4Addr::from(v4).to_string(),
-        (BytesForm::Bytes, _, Ok(v6)) => Ipv6Addr::from(v6).to_string(),
-        (BytesForm::Text, ..) if is_printable(cell) => String::from_utf8_lossy(cell).into_owned(),
-        _ => cell.iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        }),
-    }
 }
