@@ -4,18 +4,19 @@ use core::arch::x86_64::{
     _mm256_lzcnt_epi32, _mm256_mask_blend_epi32, _mm256_mask_i32gather_epi32,
     _mm256_maskz_compress_epi32, _mm256_movepi32_mask, _mm256_or_si256, _mm256_permutexvar_epi32,
     _mm256_set1_epi32, _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_sub_epi32, _mm512_add_epi32,
-    _mm512_and_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask,
-    _mm512_cmplt_epu16_mask, _mm512_cmplt_epu32_mask, _mm512_cmplt_epu64_mask,
-    _mm512_cvtepu16_epi32, _mm512_extracti64x4_epi64, _mm512_i32gather_epi32, _mm512_loadu_si512,
-    _mm512_lzcnt_epi32, _mm512_mask_blend_epi32, _mm512_mask_i32gather_epi32,
-    _mm512_maskz_compress_epi32, _mm512_movepi32_mask, _mm512_or_si512, _mm512_permutex2var_epi32,
-    _mm512_permutexvar_epi32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_i64x2,
-    _mm512_sllv_epi32, _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_sub_epi32,
-    _mm512_testn_epi64_mask, _mm512_xor_si512,
+    _mm512_and_si512, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi32_mask,
+    _mm512_cmpeq_epi64_mask, _mm512_cmplt_epu16_mask, _mm512_cmplt_epu32_mask,
+    _mm512_cmplt_epu64_mask, _mm512_cvtepu16_epi32, _mm512_extracti64x4_epi64,
+    _mm512_i32gather_epi32, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_lzcnt_epi32,
+    _mm512_mask_blend_epi32, _mm512_mask_i32gather_epi32, _mm512_maskz_compress_epi32,
+    _mm512_movepi32_mask, _mm512_or_si512, _mm512_permutex_epi64, _mm512_permutex2var_epi32,
+    _mm512_permutexvar_epi32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_epi32,
+    _mm512_shuffle_i64x2, _mm512_sllv_epi32, _mm512_srlv_epi32, _mm512_srlv_epi64,
+    _mm512_sub_epi32, _mm512_testn_epi64_mask, _mm512_xor_si512,
 };
 
 use crate::sealed::Sealed;
-use crate::{Avx2, Avx512Lanes, Isa, Kernel, Row, Simd, Word};
+use crate::{Avx2, Avx512Lanes, Isa, Kernel, Places, Row, Simd, Word};
 
 /// The proof that the machine has AVX-512 F, BW, CD, DQ and VL, and all that [`Isa::Avx2`] means.
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +140,50 @@ unsafe impl Simd for Avx512 {
         unsafe {
             let line = _mm512_loadu_si512(line.as_ptr().cast());
             _mm512_cmplt_epu16_mask(line, _mm512_set1_epi32(key.cast_signed()))
+        }
+    }
+    #[inline(always)]
+    unsafe fn below16_rows(
+        self,
+        lines: *const [u16; 16],
+        places: &Places,
+        keys: Avx512Row,
+        verdicts: &mut [u16; 16],
+    ) {
+        // Two half lines are compared at once: those of an even lane and the next one. `keys` has the even lanes' keys
+        // below and the odd ones' above, so that a permutation within the halves gives both.
+        const EVEN_ODD: [u32; 16] = [0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15];
+        let pairs = (&raw const places.0).cast::<u64>();
+        let verdicts = verdicts.as_mut_ptr().cast::<u32>();
+        // SAFETY: `self` proves that the machine has AVX-512 F and BW; sixteen places at the begin of a cache line are
+        // eight numbers of 64 bits, sixteen verdicts are eight words; the caller guarantees that the half lines can be
+        // read. The reads of places are volatile because otherwise the compiler takes them out of a vector, the writes
+        // because otherwise it moves each mask to a register of its own.
+        unsafe {
+            let keys =
+                _mm512_permutexvar_epi32(_mm512_loadu_si512(EVEN_ODD.as_ptr().cast()), keys.0);
+            let (even, odd) = (
+                _mm512_shuffle_epi32::<0b10_10_00_00>(keys),
+                _mm512_shuffle_epi32::<0b11_11_01_01>(keys),
+            );
+            let below = |i: usize, keys| {
+                let pair = pairs.add(i).read_volatile();
+                let line = |place: u64| _mm256_loadu_si256(lines.byte_add(place as usize).cast());
+                let both = _mm512_inserti64x4::<1>(
+                    _mm512_castsi256_si512(line(pair & u64::from(u32::MAX))),
+                    line(pair >> 32),
+                );
+                let mask = _mm512_cmplt_epu16_mask(both, keys);
+                verdicts.add(i).write_unaligned(mask);
+            };
+            below(0, _mm512_permutex_epi64::<0x00>(even));
+            below(1, _mm512_permutex_epi64::<0x00>(odd));
+            below(2, _mm512_permutex_epi64::<0x55>(even));
+            below(3, _mm512_permutex_epi64::<0x55>(odd));
+            below(4, _mm512_permutex_epi64::<0xaa>(even));
+            below(5, _mm512_permutex_epi64::<0xaa>(odd));
+            below(6, _mm512_permutex_epi64::<0xff>(even));
+            below(7, _mm512_permutex_epi64::<0xff>(odd));
         }
     }
     #[inline(always)]

@@ -4,7 +4,7 @@ use crate::crc::crc32c;
 use crate::sealed::Sealed;
 #[cfg(target_arch = "x86_64")]
 use crate::{Avx2, Avx512};
-use crate::{Isa, Lanes, One, Row, ScalarRow, Word};
+use crate::{Isa, Lanes, One, Places, Row, ScalarRow, Word};
 
 /// The vector operations for kernels. A value of an implementing type proves that the machine has the instructions.
 ///
@@ -55,6 +55,24 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
     fn below16(self, line: &[u16; 16], key: u32) -> u16;
     /// As [`below16`](Simd::below16), for a whole cache line.
     fn below16_line(self, line: &[u16; 32], key: u32) -> u32;
+    /// [`below16`](Simd::below16) for each of the half lines at these places, with the key of the same number.
+    ///
+    /// # Safety
+    /// The places, counted in bytes from `lines`, are multiples of 32, and the half lines can be read.
+    #[inline(always)]
+    unsafe fn below16_rows(
+        self,
+        lines: *const [u16; 16],
+        places: &Places,
+        keys: Self::Row,
+        verdicts: &mut [u16; 16],
+    ) {
+        let keys = keys.words();
+        for ((to, place), key) in verdicts.iter_mut().zip(places.0).zip(keys) {
+            // SAFETY: the caller's.
+            *to = self.below16(unsafe { &*lines.byte_add(place as usize) }, key);
+        }
+    }
     /// How many of the line's keys `first..first + len`, which are sorted, are below the key. Within
     /// the line. Branch-free.
     #[inline(always)]

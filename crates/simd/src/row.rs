@@ -97,6 +97,35 @@ pub unsafe fn load_rows<R: Row<L>, const L: usize, const N: usize>(
     rows
 }
 
+/// Sixteen words in memory, at the begin of a cache line: places, as [`read_row`] takes them.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Places(pub [u32; 16]);
+
+/// The words of a table at these places, read by a load for each. The places are loaded two at a time, so that there are
+/// half as many loads. They should have lain in memory for some hundred cycles: a load right after the store of a whole
+/// row waits for it.
+///
+/// # Safety
+/// The places, counted in bytes from `table`, are multiples of four and can be read.
+#[inline(always)]
+pub unsafe fn read_row<R: Row>(any: R, table: *const u32, places: &Places) -> R {
+    let pairs = (&raw const places.0).cast::<u64>();
+    let mut read = [0; 16];
+    for (i, to) in read.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+        // SAFETY: sixteen words at the begin of a cache line are eight numbers of 64 bits; the caller guarantees that
+        // the words can be read. The reads are volatile so that the compiler neither takes the places out of a vector
+        // nor gathers.
+        unsafe {
+            let pair = pairs.add(i).read_volatile().to_le();
+            for (to, place) in to.iter_mut().zip([pair as u32, (pair >> 32) as u32]) {
+                *to = table.byte_add(place as usize).read_volatile();
+            }
+        }
+    }
+    any.load(&read)
+}
+
 /// Words without vectors.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalarRow<const N: usize = 16>(pub(crate) [u32; N]);
@@ -311,6 +340,58 @@ mod tests {
             let below = (0..32).fold(0, |bits, i| bits | u32::from(line[i] < key) << i);
             for isa in Isa::available() {
                 assert_eq!(isa.level().run(BelowInLine(&line, key)), below, "{isa} {key:#x}");
+            }
+        }
+    }
+
+    /// Lines, places, and keys: what the rows of places name.
+    struct AtPlaces<'a>(&'a [[u16; 16]; 8], &'a Places, &'a [u16; 16]);
+
+    impl Kernel for AtPlaces<'_> {
+        type Output = ([u32; 16], [u16; 16]);
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> Self::Output {
+            let Self(lines, places, keys) = self;
+            let any = simd.splat_row(0);
+            let keys = any.halves(keys);
+            let keys = keys.or(keys.shl(any.splat(16)));
+            let mut below = [7; 16];
+            // SAFETY: the places are those of lines, which begin at words.
+            let words = unsafe {
+                simd.below16_rows(lines.as_ptr(), places, keys, &mut below);
+                read_row(any, lines.as_ptr().cast(), places)
+            };
+            (words.words(), below)
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_reads_and_compares_at_places() {
+        #[repr(align(4))]
+        struct Lines([[u16; 16]; 8]);
+        let key = |i: usize| (i as u16).wrapping_mul(0x9e37);
+        let lines =
+            Lines(core::array::from_fn(|line| core::array::from_fn(|i| key(16 * line + i))));
+        for shift in 0..16 {
+            let line = |lane: usize| (5 * lane + shift) % 8;
+            let places = Places(core::array::from_fn(|lane| 32 * line(lane) as u32));
+            for change in [0, 1, u16::MAX] {
+                // Keys beside those of the line, in another order in each round.
+                let keys: [u16; 16] = core::array::from_fn(|lane| {
+                    lines.0[line(lane)][(lane + shift) % 16].wrapping_add(change)
+                });
+                let words = core::array::from_fn(|lane| {
+                    let [low, high, ..] = lines.0[line(lane)].map(u16::to_ne_bytes);
+                    u32::from_ne_bytes([low[0], low[1], high[0], high[1]])
+                });
+                let below = core::array::from_fn(|lane| {
+                    let bit = |i: usize| u16::from(lines.0[line(lane)][i] < keys[lane]) << i;
+                    (0..16).map(bit).sum()
+                });
+                for isa in Isa::available() {
+                    let got = isa.level().run(AtPlaces(&lines.0, &places, &keys));
+                    assert_eq!(got, (words, below), "{isa} {shift} {change}");
+                }
             }
         }
     }

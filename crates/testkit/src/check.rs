@@ -186,13 +186,13 @@ pub fn check_all<A: Addr>(
     }
 }
 
-/// 1, 2, ... 130, again and again.
+/// 1, 2, ... 272, again and again.
 fn batch_lengths() -> impl Iterator<Item = usize> {
     (1..=LONGEST_BATCH).cycle()
 }
 
-/// Two rounds of 64 lanes and a remainder.
-pub(crate) const LONGEST_BATCH: usize = 130;
+/// A round of 256 lanes and a remainder.
+pub(crate) const LONGEST_BATCH: usize = 272;
 
 /// One batch: all of `addrs` are looked up in `engine` at once, and each alone.
 pub(crate) fn check_batch<A: Addr>(

@@ -217,7 +217,7 @@ pub fn dense_tables<A: Addr>(builders: &Builders<A>) {
     agree(builders, Cases::get().dense.get_or_init(cases));
 }
 
-/// Every batch length from 0 to 130, with boundary probes and random keys mixed.
+/// Every batch length from 0 to 272, with boundary probes and random keys mixed.
 pub fn batch_lengths<A: Addr>(builders: &Builders<A>) {
     let case = Cases::<A>::get().lengths.get_or_init(|| Case::mixed(77));
     for form in builders {

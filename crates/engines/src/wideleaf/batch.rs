@@ -6,6 +6,7 @@ use fibula_simd::{Kernel, Row, Simd, load_rows, prefetch_read, prefetch_read_l2}
 use super::descend::Descent;
 use super::record::{Codes, Unit};
 use super::steps::{code_places, code_words, places, shorten, unit_and_key};
+use super::whole::{UnitRows, WHOLE, Whole};
 use super::word::RECORD;
 use super::{LEVELS, ROOT_BITS, Tables};
 
@@ -37,8 +38,10 @@ use super::{LEVELS, ROOT_BITS, Tables};
 //
 // Machines that load (Zen 4):
 //
-// - Batches of up to 32 have rows of eight, which are ready sooner than one of sixteen. Larger ones have blocks of
-//   four rows of sixteen: eight rows need more registers than there are, two wait for each other.
+// - With AVX-512, batches of 64 and more are looked up as a whole (`whole.rs`), unless a sample of their root words says
+//   that the root answers most addresses: blocks of 64 are better at these.
+// - Batches of up to 32 have rows of eight, which are ready sooner than one of sixteen. Blocks of 64 have four rows of
+//   sixteen: eight rows need more registers than there are, two wait for each other.
 // - Codes of rows of eight are gathered: they are the last step, and nothing computes with their places.
 // - Addresses are prefetched into the second-level cache, in short batches, too: most are parts of an array. Buffers of
 //   the first level would be occupied until an address arrives from memory.
@@ -53,6 +56,8 @@ const GATHERED_ROWS: usize = 8;
 pub(super) const LOADED: usize = 64;
 /// If fewer than one in so many addresses are not answered by the root, those are looked up one by one.
 const FEW: usize = 16;
+/// The fewest lookups of a whole batch.
+const WHOLE_MIN: usize = 64;
 /// How many addresses ahead they are prefetched.
 const AHEAD: usize = 4096 / size_of::<u128>();
 
@@ -152,9 +157,36 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         any_deep
     }
 
-    /// Looks up at least a row in blocks for machines that load.
+    /// Looks up at least a row on machines that load.
     #[inline(always)]
     fn loaded(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
+        let (mut any_deep, mut at) = (false, 0);
+        while at < addrs.len() {
+            // Less than a row at the end is looked up with some addresses before it once more.
+            let end = (at + WHOLE).min(addrs.len());
+            let start = at.min(end - ROW);
+            let (addrs, hops) = (&addrs[start..end], &mut hops[start..end]);
+            any_deep |= if S::ROWS_WHOLE && addrs.len() >= WHOLE_MIN && self.is_open(addrs) {
+                self.simd.run(Whole { tables: self.tables, addrs, hops })
+            } else {
+                self.blocks(addrs, hops)
+            };
+            at = end;
+        }
+        any_deep
+    }
+
+    /// Whether the root leaves at least half of the addresses open, as a sample of four shows.
+    #[inline(always)]
+    fn is_open(&self, addrs: &[u128]) -> bool {
+        let is_open = |at| usize::from(self.tables.root_word(&addrs[at]) >= RECORD);
+        let quarter = addrs.len() / 4;
+        is_open(0) + is_open(quarter) + is_open(2 * quarter) + is_open(3 * quarter) >= 2
+    }
+
+    /// Looks up at least a row in blocks.
+    #[inline(always)]
+    fn blocks(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
         let half = self.simd.splat_half_row(0);
         let mut any_deep = false;
         let (blocks, rest) = addrs.as_chunks::<LOADED>();
@@ -273,7 +305,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
                 }
             }
         }
-        let mut verdicts = [[<C::Unit as Unit>::Verdict::default(); L]; N];
+        let mut verdicts = [[<C::Unit as UnitRows>::Verdict::default(); L]; N];
         for ((to, units), keys) in verdicts.iter_mut().zip(&units).zip(&searched) {
             for (lane, ((to, unit), key)) in to.iter_mut().zip(units).zip(keys).enumerate() {
                 let volatile = N == 1 && L == HALF_ROW && lane >= L / 2;
@@ -346,7 +378,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
 
 /// The places of rows of `L` from this one on, none after the last one.
 #[inline(always)]
-fn starts<const L: usize, const N: usize>(at: usize, last: usize) -> [usize; N] {
+pub(super) fn starts<const L: usize, const N: usize>(at: usize, last: usize) -> [usize; N] {
     let mut starts = [last; N];
     for (i, start) in starts.iter_mut().enumerate() {
         *start = (at + i * L).min(last);

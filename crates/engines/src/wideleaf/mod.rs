@@ -50,9 +50,10 @@
 //! others are answered, and executed together, those in blocks within blocks with the others that are left:
 //! `descend.rs`.
 //!
-//! **Batches** execute each stage for 64 or 128 addresses at a time, without a branch that depends on a single lookup.
-//! `batch.rs` divides a batch into blocks of rows and has the stages, `steps.rs` has their computations, `hops.rs` the
-//! end of a row; `plain.rs` is the form with plain loads for machines without vectors.
+//! **Batches** execute each stage for 64 to 256 addresses at a time, without a branch that depends on a single lookup.
+//! `batch.rs` divides a batch into blocks of rows and has the stages, `whole.rs` has them for larger batches on machines
+//! that load words, `steps.rs` has their computations, `hops.rs` the end of a row; `plain.rs` is the form with plain
+//! loads for machines without vectors.
 //!
 //! **Updates.** The smallest block around a changed prefix that has its own word is compiled again and
 //! appended to the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
@@ -114,6 +115,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 mod update;
+mod whole;
 mod word;
 
 use fibula_core::{

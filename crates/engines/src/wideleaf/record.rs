@@ -1,12 +1,12 @@
 use bytemuck::{Pod, Zeroable};
 use fibula_simd::{Row, Simd};
 
+use super::whole::UnitRows;
+
 /// The part of a cache line in which the keys of a record lie, and which one comparison reads.
-pub(super) trait Unit: Pod {
+pub(super) trait Unit: Pod + UnitRows {
     /// The most keys of a record.
     const KEYS_MAX: usize;
-    /// A bit for each key.
-    type Verdict: Copy + Default;
 
     /// Which keys are below the key; a bit for each, the first one's lowest. The key stands in both halves of the word.
     fn below<S: Simd>(&self, simd: S, key: u32) -> Self::Verdict;
@@ -23,7 +23,6 @@ pub(super) type Half = [u16; 16];
 
 impl Unit for Half {
     const KEYS_MAX: usize = 16;
-    type Verdict = u16;
 
     #[inline(always)]
     fn below<S: Simd>(&self, simd: S, key: u32) -> u16 {
@@ -45,7 +44,6 @@ pub(super) type Line = [u16; 32];
 impl Unit for Line {
     // As many as a word of five bits can count.
     const KEYS_MAX: usize = 31;
-    type Verdict = u32;
 
     #[inline(always)]
     fn below<S: Simd>(&self, simd: S, key: u32) -> u32 {
