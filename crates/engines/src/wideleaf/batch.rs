@@ -6,7 +6,7 @@ use fibula_simd::{Kernel, Row, Simd, load_rows, prefetch_read, prefetch_read_l2}
 use super::descend::Descent;
 use super::record::{Codes, Unit};
 use super::steps::{code_places, code_words, places, shorten, unit_and_key};
-use super::whole::{UnitRows, WHOLE, Whole};
+use super::whole::{UnitRows, Whole};
 use super::word::RECORD;
 use super::{LEVELS, ROOT_BITS, Tables};
 
@@ -160,20 +160,11 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
     /// Looks up at least a row on machines that load.
     #[inline(always)]
     fn loaded(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
-        let (mut any_deep, mut at) = (false, 0);
-        while at < addrs.len() {
-            // Less than a row at the end is looked up with some addresses before it once more.
-            let end = (at + WHOLE).min(addrs.len());
-            let start = at.min(end - ROW);
-            let (addrs, hops) = (&addrs[start..end], &mut hops[start..end]);
-            any_deep |= if S::ROWS_WHOLE && addrs.len() >= WHOLE_MIN && self.is_open(addrs) {
-                self.simd.run(Whole { tables: self.tables, addrs, hops })
-            } else {
-                self.blocks(addrs, hops)
-            };
-            at = end;
+        if S::ROWS_WHOLE && addrs.len() >= WHOLE_MIN && self.is_open(addrs) {
+            self.simd.run(Whole { tables: self.tables, addrs, hops })
+        } else {
+            self.blocks(addrs, hops)
         }
-        any_deep
     }
 
     /// Whether the root leaves at least half of the addresses open, as a sample of four shows.

@@ -24,7 +24,7 @@ use super::{LEVELS, Tables};
 /// Rows of a whole batch.
 const ROWS: usize = 16;
 /// The most lookups of a whole batch.
-pub(super) const WHOLE: usize = ROWS * ROW;
+const WHOLE: usize = ROWS * ROW;
 /// How many addresses ahead they are prefetched.
 const AHEAD: usize = 8192 / size_of::<u128>();
 
@@ -61,7 +61,7 @@ impl Rows {
     }
 }
 
-/// Looks up at least a row and at most [`WHOLE`] addresses. Returns whether codes of deep blocks remain in the result.
+/// Looks up at least a row of addresses. Returns whether codes of deep blocks remain in the result.
 ///
 /// A kernel of its own: its stages need so much of the stack that smaller batches would take longer with it.
 pub(super) struct Whole<'a, C: Codes> {
@@ -76,12 +76,28 @@ impl<C: Codes> Kernel for Whole<'_, C> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> bool {
         let Self { tables, addrs, hops } = self;
+        let (mut any_deep, mut at) = (false, 0);
+        while at < addrs.len() {
+            // Less than a row at the end is looked up with some addresses before it once more.
+            let end = (at + WHOLE).min(addrs.len());
+            let start = at.min(end - ROW);
+            any_deep |= tables.whole(simd, &addrs[start..end], &mut hops[start..end]);
+            at = end;
+        }
+        any_deep
+    }
+}
+
+impl<C: Codes> Tables<C> {
+    /// Looks up at least a row and at most [`WHOLE`] addresses.
+    #[inline(always)]
+    fn whole<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) -> bool {
         let any = simd.splat_row(0);
         let record = any.splat(RECORD);
         // The last row ends with the batch, and looks some addresses up again.
         let rows = addrs.len().div_ceil(ROW).min(ROWS);
         let start = starts::<ROW, ROWS>(0, addrs.len() - ROW);
-        let (table, units) = (tables.words.as_ptr(), tables.units.as_ptr());
+        let (table, units) = (self.words.as_ptr(), self.units.as_ptr());
         let (mut keys, mut words) = (Rows::new(), Rows::new());
         let (mut from, mut to) = (&mut Rows::new(), &mut Rows::new());
         let mut verdicts = [MaybeUninit::<[<C::Unit as UnitRows>::Verdict; ROW]>::uninit(); ROWS];
@@ -155,7 +171,7 @@ impl<C: Codes> Kernel for Whole<'_, C> {
             };
             let codes = now.if_below(now, record, code_words::<C, _, ROW>(read, at));
             let hops = hops[start[r]..].first_chunk_mut().expect("a row of hops");
-            deep |= tables.store_hops::<_, ROW>(hops, codes);
+            deep |= self.store_hops::<_, ROW>(hops, codes);
         }
         deep != 0
     }
