@@ -16,7 +16,7 @@ use core::arch::x86_64::{
 };
 
 use crate::sealed::Sealed;
-use crate::{Avx2, Avx512Lanes, Isa, Kernel, Places, Row, Simd, Word};
+use crate::{Avx2, Avx512Lanes, Isa, Kernel, Row, RowOffsets, Simd, Word};
 
 /// The proof that the machine has AVX-512 F, BW, CD, DQ and VL, and all that [`Isa::Avx2`] means.
 #[derive(Clone, Copy, Debug)]
@@ -146,7 +146,7 @@ unsafe impl Simd for Avx512 {
     unsafe fn below16_rows(
         self,
         lines: *const [u16; 16],
-        places: &Places,
+        places: &RowOffsets,
         keys: Avx512Row,
         verdicts: &mut [u16; 16],
     ) {

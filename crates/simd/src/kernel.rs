@@ -4,7 +4,7 @@ use crate::crc::crc32c;
 use crate::sealed::Sealed;
 #[cfg(target_arch = "x86_64")]
 use crate::{Avx2, Avx512};
-use crate::{Isa, Lanes, One, Places, Row, ScalarRow, Word};
+use crate::{Isa, Lanes, One, Row, RowOffsets, ScalarRow, Word};
 
 /// The vector operations for kernels. A value of an implementing type proves that the machine has the instructions.
 ///
@@ -63,7 +63,7 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
     unsafe fn below16_rows(
         self,
         lines: *const [u16; 16],
-        places: &Places,
+        places: &RowOffsets,
         keys: Self::Row,
         verdicts: &mut [u16; 16],
     ) {

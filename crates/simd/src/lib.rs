@@ -72,7 +72,7 @@ pub use lanes::{Avx2Lanes, Avx512Lanes};
 pub use lanes::{Lanes, One, Permutations, Word};
 pub use marks::{byte_marks, digit_marks, unprintable_marks};
 pub use prefetch::{prefetch_read, prefetch_read_l2};
-pub use row::{Places, Row, ScalarRow, load_rows, read_row};
+pub use row::{Row, RowOffsets, ScalarRow, load_rows, read_row};
 pub use table::Table;
 
 /// The program in the README compiles and runs.

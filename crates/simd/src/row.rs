@@ -97,19 +97,19 @@ pub unsafe fn load_rows<R: Row<L>, const L: usize, const N: usize>(
     rows
 }
 
-/// Sixteen words in memory, at the begin of a cache line: places, as [`read_row`] takes them.
+/// Places in a table, counted in bytes, for a row of lookups. They begin at a cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
-pub struct Places(pub [u32; 16]);
+pub struct RowOffsets(pub [u32; 16]);
 
-/// The words of a table at these places, read by a load for each. The places are loaded two at a time, so that there are
-/// half as many loads. They should have lain in memory for some hundred cycles: a load right after the store of a whole
-/// row waits for it.
+/// The words of a table at these places, read by a load for each. The places are loaded two at a time, so that there
+/// are half as many loads. They should have lain in memory for some hundred cycles: a load right after the store of a
+/// whole row waits for it.
 ///
 /// # Safety
 /// The places, counted in bytes from `table`, are multiples of four and can be read.
 #[inline(always)]
-pub unsafe fn read_row<R: Row>(any: R, table: *const u32, places: &Places) -> R {
+pub unsafe fn read_row<R: Row>(any: R, table: *const u32, places: &RowOffsets) -> R {
     let pairs = (&raw const places.0).cast::<u64>();
     let mut read = [0; 16];
     for (i, to) in read.as_chunks_mut::<2>().0.iter_mut().enumerate() {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     /// Lines, places, and keys: what the rows of places name.
-    struct AtPlaces<'a>(&'a [[u16; 16]; 8], &'a Places, &'a [u16; 16]);
+    struct AtPlaces<'a>(&'a [[u16; 16]; 8], &'a RowOffsets, &'a [u16; 16]);
 
     impl Kernel for AtPlaces<'_> {
         type Output = ([u32; 16], [u16; 16]);
@@ -374,7 +374,7 @@ mod tests {
             Lines(core::array::from_fn(|line| core::array::from_fn(|i| key(16 * line + i))));
         for shift in 0..16 {
             let line = |lane: usize| (5 * lane + shift) % 8;
-            let places = Places(core::array::from_fn(|lane| 32 * line(lane) as u32));
+            let places = RowOffsets(core::array::from_fn(|lane| 32 * line(lane) as u32));
             for change in [0, 1, u16::MAX] {
                 // Keys beside those of the line, in another order in each round.
                 let keys: [u16; 16] = core::array::from_fn(|lane| {

@@ -38,8 +38,8 @@ use super::{LEVELS, ROOT_BITS, Tables};
 //
 // Machines that load (Zen 4):
 //
-// - With AVX-512, batches of 64 and more are looked up as a whole (`whole.rs`), unless a sample of their root words says
-//   that the root answers most addresses: blocks of 64 are better at these.
+// - With AVX-512, batches of 64 and more are looked up as a whole (`whole.rs`), unless a sample of their root words
+//   says that the root answers most addresses: blocks of 64 are better at these.
 // - Batches of up to 32 have rows of eight, which are ready sooner than one of sixteen. Blocks of 64 have four rows of
 //   sixteen: eight rows need more registers than there are, two wait for each other.
 // - Codes of rows of eight are gathered: they are the last step, and nothing computes with their places.

@@ -51,9 +51,9 @@
 //! `descend.rs`.
 //!
 //! **Batches** execute each stage for 64 to 256 addresses at a time, without a branch that depends on a single lookup.
-//! `batch.rs` divides a batch into blocks of rows and has the stages, `whole.rs` has them for larger batches on machines
-//! that load words, `steps.rs` has their computations, `hops.rs` the end of a row; `plain.rs` is the form with plain
-//! loads for machines without vectors.
+//! `batch.rs` divides a batch into blocks of rows and has the stages, `whole.rs` has them for larger batches on
+//! machines that load words, `steps.rs` has their computations, `hops.rs` the end of a row; `plain.rs` is the form with
+//! plain loads for machines without vectors.
 //!
 //! **Updates.** The smallest block around a changed prefix that has its own word is compiled again and
 //! appended to the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring

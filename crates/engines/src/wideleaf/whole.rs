@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 
 use fibula_core::Hop;
-use fibula_simd::{Kernel, Places, Row, Simd, prefetch_read, read_row};
+use fibula_simd::{Kernel, Row, RowOffsets, Simd, prefetch_read, read_row};
 
 use super::batch::{ROW, starts};
 use super::record::{Codes, Half, Line, Unit};
@@ -29,7 +29,7 @@ const WHOLE: usize = ROWS * ROW;
 const AHEAD: usize = 8192 / size_of::<u128>();
 
 /// A word or place for each lookup. A stage puts those of all rows of the batch before another one reads them.
-struct Rows([MaybeUninit<Places>; ROWS]);
+struct Rows([MaybeUninit<RowOffsets>; ROWS]);
 
 impl Rows {
     #[inline(always)]
@@ -39,13 +39,13 @@ impl Rows {
 
     #[inline(always)]
     fn put<R: Row>(&mut self, row: usize, words: R) {
-        self.0[row].write(Places(words.words()));
+        self.0[row].write(RowOffsets(words.words()));
     }
 
     /// # Safety
     /// The row was put.
     #[inline(always)]
-    unsafe fn places(&self, row: usize) -> &Places {
+    unsafe fn places(&self, row: usize) -> &RowOffsets {
         // SAFETY: the caller's.
         unsafe { self.0[row].assume_init_ref() }
     }
@@ -203,7 +203,7 @@ pub(super) trait UnitRows: Sized {
     unsafe fn below_rows<S: Simd>(
         simd: S,
         units: *const Self,
-        places: &Places,
+        places: &RowOffsets,
         keys: S::Row,
         verdicts: &mut [Self::Verdict; ROW],
     );
@@ -216,7 +216,7 @@ impl UnitRows for Half {
     unsafe fn below_rows<S: Simd>(
         simd: S,
         units: *const Self,
-        places: &Places,
+        places: &RowOffsets,
         keys: S::Row,
         verdicts: &mut [u16; ROW],
     ) {
@@ -232,7 +232,7 @@ impl UnitRows for Line {
     unsafe fn below_rows<S: Simd>(
         simd: S,
         units: *const Self,
-        places: &Places,
+        places: &RowOffsets,
         keys: S::Row,
         verdicts: &mut [u32; ROW],
     ) {
