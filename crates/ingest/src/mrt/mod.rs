@@ -13,7 +13,7 @@
 //! its routes (RFC 7606). Of an UPDATE with a malformed list of prefixes, the prefixes before the error are kept, as in
 //! bgpdump. Of a RIB record, only the malformed routes are lost. Path identifiers are also recognised in records that
 //! are not of an ADD-PATH subtype (BIRD wrote such records). What is doubtful in a route is counted
-//! ([`Sink::noted`](crate::Sink::noted)), by the rules of [`SessionRules`](crate::bgp::SessionRules).
+//! ([`Sink::noted`]), by the rules of [`SessionRules`](crate::bgp::SessionRules).
 //!
 //! This reader does not parse all of BGP: it keeps only the data that a routing table needs (AS path, next hop, origin,
 //! MED, local preference, communities and large communities; extended communities, AGGREGATOR, AIGP and all others are
