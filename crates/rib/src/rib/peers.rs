@@ -9,8 +9,8 @@ use hashbrown::HashMap;
 use super::Peer;
 use super::family::PeerParity;
 
-/// RibPeers by number. The number of a peer that was [given up](super::Rib::forget_peer) names no other one: numbers
-/// ascend, and those that are free come again only after all 2^31 were used.
+/// The peers of a RIB by number. The number of a peer that was [given up](super::Rib::forget_peer) names no other one:
+/// numbers ascend, and those that are free come again only after all 2^31 were used.
 #[derive(Clone, Debug, Default)]
 pub struct RibPeers {
     of: BTreeMap<u32, Peer>,
