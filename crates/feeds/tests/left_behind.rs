@@ -1,29 +1,14 @@
 //! What a source leaves behind is given up: peers and tables of connections that do not come back.
 
-use std::cell::Cell;
 use std::fmt::Write;
-use std::rc::Rc;
 use std::time::Duration;
 
-use crate::common::Lines;
+use crate::common::{Fake, Lines};
 use fibula_feeds::{Clock, LiveFeed, Protocol, Session, SessionOptions};
 use fibula_fib::FibOptions;
 use fibula_rib::{Listener, Live, LiveOptions, Peer, Rib};
 
 const HOLD: Duration = Duration::from_secs(60);
-
-/// Time advances only by hand.
-#[derive(Clone, Default)]
-struct Fake(Rc<Cell<Duration>>);
-
-impl Clock for Fake {
-    fn now(&self) -> Duration {
-        self.0.get()
-    }
-    fn sleep(&self, time: Duration) {
-        self.0.set(self.0.get() + time);
-    }
-}
 
 fn live() -> Live {
     let options = LiveOptions { tables: 8, ..LiveOptions::default() };

@@ -1,13 +1,11 @@
 //! Live tables with feeds: failed checkpoints that are tried again, feeds that continue from a checkpoint in the
 //! middle, engines that are chosen again.
 
-use std::cell::Cell;
 use std::fs;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{Lines, paths};
+use crate::common::{Fake, Lines, paths};
 use fibula_core::{AnyPrefix, Attributes, Change, Hop, Prefix, Update, Value};
 use fibula_feeds::{
     Checkpoints, Clock, Event, FeedError, LiveFeed, Protocol, Session, SessionOptions, Speed,
@@ -21,19 +19,6 @@ use fibula_testkit::Rng;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
-}
-
-/// Time advances only by sleeping, or by hand.
-#[derive(Clone, Default)]
-struct Fake(Rc<Cell<Duration>>);
-
-impl Clock for Fake {
-    fn now(&self) -> Duration {
-        self.0.get()
-    }
-    fn sleep(&self, time: Duration) {
-        self.0.set(self.0.get() + time);
-    }
 }
 
 fn live(rib: Rib) -> Live {

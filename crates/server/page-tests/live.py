@@ -128,7 +128,11 @@ class Failing(Case):
         self.page.until("document.activeElement.id === 'token'")
         self.page.type("wrong")
         self.page.key("Enter")
-        self.page.until("document.activeElement.id === 'token' && document.activeElement.value === ''")
+        # The field is empty at once, but asks again only when the refusal has come.
+        self.page.until(
+            "!document.getElementById('unlock').hidden && document.activeElement.id === 'token'"
+            " && document.activeElement.value === ''"
+        )
         self.page.type("sesame")
         self.page.key("Enter")
         self.page.until("document.querySelector('.detail .best')")

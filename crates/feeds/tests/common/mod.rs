@@ -1,13 +1,17 @@
 //! A format for tests, in lines, with peers and end marks; and tables as text.
 #![allow(dead_code, reason = "each test uses its part")]
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
 
 use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
+use fibula_feeds::Clock;
 use fibula_ingest::{
     Damage, Decoder, PeerInfo, PeerState, Sink, SourceInfo, StopReason, Tail, decompress,
 };
@@ -19,6 +23,19 @@ pub fn recorded(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     decompress(File::open(path).unwrap()).unwrap().1.read_to_end(&mut bytes).unwrap();
     bytes
+}
+
+/// Time advances only by sleeping, or by hand.
+#[derive(Clone, Default)]
+pub struct Fake(pub Rc<Cell<Duration>>);
+
+impl Clock for Fake {
+    fn now(&self) -> Duration {
+        self.0.get()
+    }
+    fn sleep(&self, time: Duration) {
+        self.0.set(self.0.get() + time);
+    }
 }
 
 /// `peer INDEX ASN [VIEW]`, `vrf INDEX [NAME]`, `in INDEX` (the routing instance from here on), `remark TEXT`,
