@@ -122,9 +122,10 @@ class Router:
 
     # ---- comparison ----
 
-    def agree(self, seconds=60):
+    def agree(self):
         """Asks zebra and the kernel for their tables. zebra may still be telling the kernel."""
-        until = time.monotonic() + seconds
+        # Where they may differ for good, there is less to wait for.
+        until = time.monotonic() + self.scale.patience / (6 if self.was_refilled else 1)
         while True:
             self.zebra, self.kernel = oracle.zebra(), oracle.kernel()
             if not self.is_installed:
@@ -138,8 +139,8 @@ class Router:
             time.sleep(1)
         if not self.was_refilled or zebra.keys() != kernel.keys():
             oracle.equal("the kernel's table and zebra's", zebra, kernel)
-        # A new zebra leaves some of its predecessor's next hops in the kernel (FRR 8.4.4, 100,000 routes): fibula's tables are
-        # compared with what each of both has.
+        # A new zebra adds IPv6 routes behind those that its predecessor left, which the kernel goes on using (FRR 8.4.4):
+        # fibula's tables are compared with what each of both has.
         differ = sum(zebra[prefix] != kernel[prefix] for prefix in zebra)
         self.notes.append(f"{differ} routes of the kernel have other next hops than zebra's")
 

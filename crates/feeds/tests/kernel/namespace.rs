@@ -111,6 +111,8 @@ fn in_it_every_route_is_the_kernels() {
         "route del 192.0.2.0/24 metric 0",
         "route append 192.0.2.0/24 via 10.9.1.9 metric 50",
         "route prepend 192.0.2.0/24 via 10.9.1.10 metric 50",
+        "route del 192.0.2.0/24 via 10.9.1.10 metric 50",
+        "route del 192.0.2.0/24 via 10.9.1.7 metric 50",
         "route replace throw 203.0.113.64/26",
         // Next-hop objects.
         "nexthop add id 8 via 10.9.1.3 dev dB",
@@ -126,6 +128,19 @@ fn in_it_every_route_is_the_kernels() {
         "nexthop replace id 7 via 10.9.0.200 dev dA",
         "nexthop del id 7",
         "nexthop del id 11",
+        // Several of one metric.
+        "nexthop add id 12 via fd09:1::12 dev dB",
+        "-6 route append 2001:db8:50::/48 nhid 12",
+        "-6 route del 2001:db8:50::/48 nhid 10",
+        "-6 route append 2001:db8:50::/48 nhid 10",
+        "-6 route append 2001:db8:50::/48 nexthop via fd09::2 nexthop via fd09:1::3",
+        "-6 route del 2001:db8:50::/48 nhid 10",
+        "-6 route del 2001:db8:50::/48 nhid 12",
+        "-6 route add 2001:db8:51::/48 dev dA",
+        "-6 route append 2001:db8:51::/48 dev dB",
+        "-6 route del 2001:db8:51::/48 dev dA",
+        "-6 route add 2001:db8:52::/48 nexthop via fd09::2",
+        "-6 route append 2001:db8:52::/48 via fd09:1::2",
         // Sets of IPv6.
         "-6 route add 2001:db8:2::/48 nexthop via fd09::2 nexthop via fd09:1::3 nexthop via fd09::4",
         "-6 route del 2001:db8:2::/48 via fd09:1::3",

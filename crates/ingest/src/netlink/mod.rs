@@ -31,8 +31,10 @@
 //! dump may have been interrupted by a change ([`Notices::interrupted`]). When an interface goes up or down or an
 //! address is removed, the kernel changes IPv4 routes and next-hop objects without notifications ([`Notices::links`],
 //! [`Notices::addresses`]). When one of several routes with the same prefix and metric changes, another of them may
-//! come into use ([`Notices::unsure`]). An IPv4 route that `ip route prepend` puts before another of the same metric
-//! looks like any new route: when it is deleted, the other one is missing until the next dump. Some next hops of an
+//! come into use ([`Notices::unsure`]); until the dump the route is as it was. A new route is one of several if its
+//! message has NLM_F_CREATE without NLM_F_EXCL: an IPv4 route stands first, or last with NLM_F_APPEND; an IPv6 route with
+//! a next-hop object or without a gateway stands last. IPv6 routes with inline gateways become one set, and the message
+//! has all of it; that such a set stands behind a route without a gateway is seen only in a dump. Some next hops of an
 //! IPv6 route can be deleted separately; the decoder keeps the sets of such routes for this.
 //!
 //! We do not use the crate netlink-packet-route, although it is well kept: it does not know RTM_NEWNEXTHOP, allocates

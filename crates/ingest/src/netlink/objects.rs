@@ -85,6 +85,11 @@ impl Objects {
         Ok(&self.all[place as usize].next_hops)
     }
 
+    /// Whether this route uses an object.
+    pub(super) fn is_user(&self, key: Key) -> bool {
+        self.users.has(key)
+    }
+
     /// A route uses no object from now on.
     pub(super) fn unused(&mut self, key: Key) {
         if !self.places.is_empty() {

@@ -181,7 +181,10 @@ impl Table {
             return;
         }
         if self.hiding.remove(&key) {
-            self.is_unsure = true;
+            // One of several: the next dump says which one is used now. Until then the route is as it was.
+            self.doubt(key);
+            self.forget(key);
+            return;
         }
         if let Some(set) = self.sets.get_mut(&key) {
             let gone = &self.scratch.hops;
@@ -211,7 +214,12 @@ impl Table {
         flags: u16,
         sink: &mut dyn Sink,
     ) -> Result<(), &'static str> {
-        if self.writer == Writer::Kernel && self.is_hidden(key, flags) {
+        if self.writer == Writer::Kernel && self.is_hidden(key, route, flags) {
+            if self.held == Some(key) {
+                // What was deleted was not the only one.
+                self.held = None;
+                self.is_unsure = true;
+            }
             sink.ignored("routes that another of the same metric hides");
             return Ok(());
         }
@@ -267,20 +275,47 @@ impl Table {
     }
 
     /// Whether the kernel keeps this route behind another one of the same prefix and metric.
-    fn is_hidden(&mut self, key: Key, flags: u16) -> bool {
-        let is_v4 = matches!(key.prefix, AnyPrefix::V4(_));
-        let is_hidden = if flags & flag::MULTI != 0 {
-            self.dumped.replace(key) == Some(key)
-        } else {
-            // Of IPv6 an appended route comes as the whole set.
-            is_v4 && flags & flag::APPEND != 0
+    fn is_hidden(&mut self, key: Key, route: &Route, flags: u16) -> bool {
+        if flags & flag::MULTI != 0 {
+            let is_hidden = self.dumped.replace(key) == Some(key);
+            if is_hidden {
+                self.hiding.insert(key);
+            }
+            return is_hidden;
+        }
+        let is_one_of_several = flags & (flag::CREATE | flag::EXCL | flag::REPLACE) == flag::CREATE;
+        if !is_one_of_several {
+            if self.hiding.remove(&key) {
+                self.is_unsure = true;
+            }
+            return false;
+        }
+        let has_gateway = self.scratch.hops.iter().any(|hop| hop.gateway.is_some());
+        let is_hidden = match key.prefix {
+            // Without APPEND it stands in front of them.
+            AnyPrefix::V4(_) => flags & flag::APPEND != 0,
+            // The kernel adds next hops with a gateway to those that are there, and says the whole set. All else stands
+            // behind what is there.
+            AnyPrefix::V6(_) => {
+                route.next_hop.is_some() || !has_gateway || self.objects.is_user(key)
+            }
         };
-        if is_hidden {
+        if is_hidden || matches!(key.prefix, AnyPrefix::V4(_)) {
             self.hiding.insert(key);
-        } else if flags & flag::MULTI == 0 && self.hiding.remove(&key) {
+        } else if self.scratch.hops.len() < 2 {
+            // A list of one next hop, or one behind a route that has no gateway.
             self.is_unsure = true;
         }
+        if is_hidden && self.is_dumping {
+            self.doubt(key);
+        }
         is_hidden
+    }
+
+    /// Another dump is needed to understand this route.
+    fn doubt(&mut self, key: Key) {
+        self.is_unsure = true;
+        self.notified.remove(&key);
     }
 
     /// The route has no next-hop object and no set of next hops any more.

@@ -57,6 +57,14 @@ impl Users {
         }
     }
 
+    /// Whether this route has an object.
+    pub(super) fn has(&self, key: Key) -> bool {
+        self.tables.get(&(key.vrf, key.path_id)).is_some_and(|tables| match key.prefix {
+            AnyPrefix::V4(prefix) => tables.v4.has(prefix, self.seed.0),
+            AnyPrefix::V6(prefix) => tables.v6.has(prefix, self.seed.0),
+        })
+    }
+
     /// Forgets a route; gives the object that it had.
     pub(super) fn remove(&mut self, key: Key) -> Option<u32> {
         let tables = self.tables.get_mut(&(key.vrf, key.path_id))?;
@@ -199,6 +207,10 @@ impl<A: Addr> Table<A> {
         Some(old.number())
     }
 
+    fn has(&self, prefix: Prefix<A>, seed: u64) -> bool {
+        !self.entries.is_empty() && !self.entries[self.find(Entry::new(prefix, 0), seed)].is_free()
+    }
+
     /// The prefixes whose number `is_wanted`, sorted: seeds differ, what is said does not.
     fn of(&self, is_wanted: impl Fn(u32) -> bool) -> Vec<(Prefix<A>, u32)> {
         let wanted =
@@ -251,6 +263,7 @@ mod tests {
                 let v6 = Prefix::masked(u128::from(addr) << 122, len * 4).unwrap();
                 let prefix = if step == 2 { AnyPrefix::V6(v6) } else { AnyPrefix::V4(v4) };
                 let key = Key { vrf: addr % 2, path_id: 0, prefix };
+                prop_assert_eq!(users.has(key), map.contains_key(&key));
                 match step {
                     0 if number < 5 => prop_assert_eq!(users.remove(key), map.remove(&key)),
                     _ => prop_assert_eq!(users.set(key, number), map.insert(key, number)),

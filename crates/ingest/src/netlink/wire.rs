@@ -43,6 +43,11 @@ pub(crate) mod flag {
     pub(crate) const DUMP_INTR: u16 = 0x10;
     /// Of a new route: it takes the place of another one.
     pub(crate) const REPLACE: u16 = 0x100;
+    /// Of a new route: there is no other one of the same prefix and metric. Kernels before 4.9 do not say it, nor does
+    /// any of an IPv6 route whose next hops came as a list.
+    pub(crate) const EXCL: u16 = 0x200;
+    /// Of a new route: it takes no other one's place.
+    pub(crate) const CREATE: u16 = 0x400;
     /// Of a new route: it stands behind those that are there.
     pub(crate) const APPEND: u16 = 0x800;
 }

@@ -223,15 +223,76 @@ fn of_routes_with_one_metric_the_first_of_a_dump_counts() {
     let sink = decode(&mut decoder, &[multi(1), multi(2)].concat());
     expect_lines(&sink, &["+ 0 10.1.0.0/16 on the link interface 1"]);
     assert!(!decoder.take_notices().unsure);
-    let sink = decode(&mut decoder, &delete(V4, &[number(4, 1)]));
-    expect_lines(&sink, &["- 0 10.1.0.0/16"]);
+    // Which of them is used now, only a dump says.
+    expect_lines(&decode(&mut decoder, &delete(V4, &[number(4, 1)])), &[]);
     assert!(decoder.take_notices().unsure && !decoder.take_notices().unsure);
+    expect_lines(&decode(&mut decoder, &delete(V4, &[number(4, 2)])), &["- 0 10.1.0.0/16"]);
+    assert!(!decoder.take_notices().unsure);
+}
 
-    let appended = flagged(kind::NEWROUTE, flag::APPEND, &body(V4, UNICAST, &[number(4, 1)]));
-    expect_lines(&decode(&mut decoder, &appended), &[]);
-    let done = message(kind::DONE, &[0; 4]);
+/// A new route beside others of the same prefix and metric.
+fn another(family: u8, flags: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
+    flagged(kind::NEWROUTE, flag::CREATE | flags, &body(family, UNICAST, attributes))
+}
+
+#[test]
+fn of_routes_with_one_metric_the_appended_one_waits() {
+    let mut decoder = NetlinkDecoder::default();
+    let on = |interface| [number(4, interface)];
+    let alone = another(V4, flag::EXCL, &on(1));
+    let appended = another(V4, flag::APPEND, &on(2));
+    let prepended = another(V4, 0, &on(3));
     expect_lines(
-        &decode(&mut decoder, &[done, multi(1)].concat()),
+        &decode(&mut decoder, &[alone, appended, prepended].concat()),
+        &["+ 0 10.1.0.0/16 on the link interface 1", "+ 0 10.1.0.0/16 on the link interface 3"],
+    );
+    assert!(!decoder.take_notices().unsure);
+    expect_lines(&decode(&mut decoder, &delete(V4, &on(3))), &[]);
+    assert!(decoder.take_notices().unsure);
+
+    let done = message(kind::DONE, &[0; 4]);
+    let dumped = flagged(kind::NEWROUTE, flag::MULTI, &body(V4, UNICAST, &on(1)));
+    expect_lines(
+        &decode(&mut decoder, &[done, dumped].concat()),
         &["+ 0 10.1.0.0/16 on the link interface 1"],
     );
+}
+
+#[test]
+fn of_ipv6_routes_with_one_metric_the_first_is_used() {
+    let mut decoder = NetlinkDecoder::default();
+    let mut decode = |messages: &[Vec<u8>]| {
+        let sink = decode(&mut decoder, &messages.concat());
+        (sink, decoder.take_notices().unsure)
+    };
+    let object = |id: u32| {
+        let hop = [number(1, id), number(5, id), attribute(6, &[10, 9, 0, id as u8])];
+        message(kind::NEWNEXTHOP, &[&[V6, 0, 0, 0, 0, 0, 0, 0][..], &hop.concat()].concat())
+    };
+    let uses = |id| [number(30, id)];
+    let (first, is_unsure) = decode(&[object(1), object(2), another(V6, flag::EXCL, &uses(1))]);
+    expect_lines(&first, &["+ 0 2001:db8::/32 via 10.9.0.1 interface 1"]);
+    assert!(!is_unsure);
+    // As zebra does it when it was started again: the new one behind the old one, which is then deleted.
+    let (second, is_unsure) = decode(&[another(V6, 0, &uses(2)), delete(V6, &uses(1))]);
+    expect_lines(&second, &[]);
+    assert!(is_unsure);
+    let (third, _) = decode(&[delete(V6, &uses(2))]);
+    expect_lines(&third, &["- 0 2001:db8::/32"]);
+
+    // What was deleted was not the only one, which was not known.
+    let (_, is_unsure) = decode(&[another(V6, flag::EXCL, &uses(1))]);
+    assert!(!is_unsure);
+    let (both, is_unsure) = decode(&[delete(V6, &uses(1)), another(V6, 0, &uses(2))]);
+    expect_lines(&both, &[]);
+    assert!(is_unsure);
+
+    // A list of one next hop looks the same as another route.
+    let one = |last: u8| [attribute(5, &[10, 9, 0, last]), number(4, 3)];
+    let (list, is_unsure) = decode(&[another(V6, 0, &one(7))]);
+    expect_lines(&list, &["+ 0 2001:db8::/32 via 10.9.0.7 interface 3"]);
+    assert!(is_unsure);
+    let (link, is_unsure) = decode(&[another(V6, 0, &[number(4, 3)])]);
+    expect_lines(&link, &[]);
+    assert!(!is_unsure);
 }
