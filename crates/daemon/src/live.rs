@@ -63,7 +63,12 @@ fn open(config: &ServeConfig) -> Result<(Rib, Positions), DaemonError> {
         },
         None => (Rib::default(), Positions::default()),
     };
-    rib.set_limits(Limits { peer_paths: config.limits.peer_routes, paths: config.limits.routes });
+    let limits = &config.limits;
+    rib.set_limits(Limits {
+        peer_paths: limits.peer_routes,
+        paths: limits.routes,
+        peers: limits.peers,
+    });
     if let Some(first) = config.sources().first() {
         // A checkpoint has this one as its table, and keeps it.
         rib.name_global(&first.table);

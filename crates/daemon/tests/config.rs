@@ -41,6 +41,7 @@ const SERVE: &[Case] = &[
     ("[limits]\nconnections = 0", None, "limits.connections is 0", ""),
     ("[limits]\nroutes = 0", None, "limits.routes is 0", ""),
     ("[limits]\npeer-routes = 0", None, "limits.peer-routes is 0", ""),
+    ("[limits]\npeers = 0", None, "limits.peers is 0", ""),
     ("[[kernel]]\nbuffer = 0", None, "kernel.buffer is 0", ""),
     ("checkpoint = { file = 'f', every = '0' }", None, "checkpoint.every is 0", ""),
     (

@@ -84,6 +84,9 @@ impl Listener for FollowInstance<'_> {
     fn peer(&mut self, peer: &Peer) -> u32 {
         self.to.peer(peer)
     }
+    fn is_full_for(&self, peer: &Peer) -> Option<usize> {
+        self.to.is_full_for(peer)
+    }
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         self.to.value_places(columns)
     }

@@ -188,6 +188,10 @@ impl<C: Clock> Listener for LiveFeed<'_, C> {
         self.live.given_up()
     }
 
+    fn is_full_for(&self, peer: &Peer) -> Option<usize> {
+        self.live.with_rib(|rib| rib.is_full_for(peer))
+    }
+
     fn is_vrf(&self, vrf: Vrf) -> bool {
         self.live.with_rib(|rib| rib.is_vrf(vrf))
     }

@@ -198,8 +198,18 @@ impl PeerMapper<'_> {
         number
     }
 
-    /// The table's number for the source's number of a peer.
+    /// The table's number for the source's number of a peer. If there are too many peers, the session ends, and none has
+    /// the number that this gives.
     fn name(&mut self, index: u32, peer: &Peer) -> u32 {
+        /// Number of peers that a source may have in spite of others that have many.
+        const OWN: usize = 256;
+        let own = self.peers.all.len();
+        if own >= OWN
+            && let Some(most) = self.to.is_full_for(peer)
+        {
+            self.failed.get_or_insert(TableError::Peers { most, own }.into());
+            return u32::MAX;
+        }
         let number = self.to.peer(peer);
         self.peers.indices.insert(index, number);
         self.peers.last_peer = None;

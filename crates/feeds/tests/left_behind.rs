@@ -6,13 +6,18 @@ use std::time::Duration;
 use crate::common::{Fake, Lines};
 use fibula_feeds::{Clock, LiveFeed, Protocol, Session, SessionOptions};
 use fibula_fib::FibOptions;
-use fibula_rib::{Listener, Live, LiveOptions, Peer, Rib};
+use fibula_rib::{Limits, Listener, Live, LiveOptions, Peer, Rib};
 
 const HOLD: Duration = Duration::from_secs(60);
 
 fn live() -> Live {
+    live_with(Limits::default())
+}
+
+fn live_with(limits: Limits) -> Live {
     let options = LiveOptions { tables: 8, ..LiveOptions::default() };
     let mut rib = Rib::default();
+    rib.set_limits(limits);
     assert!(rib.name_global("fpm"));
     Live::start(rib, &[0], FibOptions::default(), options, |_| {}).unwrap()
 }
@@ -90,6 +95,42 @@ fn a_flood_leaves_nothing_behind() {
     }
     let (honest, name) = live.with_rib(|rib| (rib.find_vrf("bmp/honest"), rib.peers()[0].asn));
     assert_eq!((live.with_rib(|rib| rib.len::<u32>(honest.unwrap())), name), (1, 7));
+}
+
+/// Each of many connections names as many peers as it may; those with few are not refused.
+#[test]
+fn peers_of_all_sources_are_bounded() {
+    const PEERS: usize = 1000;
+    let live = live_with(Limits { peers: PEERS, ..Limits::default() });
+    let clock = Fake::default();
+    let mut feed = LiveFeed::with_clock(&live, clock.clone()).giving_up_after(HOLD);
+    let peers = |source: u32, count: u32| {
+        (0..count).fold(String::new(), |mut text, peer| {
+            writeln!(text, "peer {peer} {}", source << 16 | peer).unwrap();
+            text
+        })
+    };
+    let mut connect = |session: &mut Session, text: &str| {
+        session.connected(clock.now(), &mut feed, &mut Vec::new()).unwrap();
+        let done = session.bytes(clock.now(), text.as_bytes(), &mut feed, &mut Vec::new());
+        done.map_err(|error| error.to_string())
+    };
+    let count = || live.with_rib(|rib| rib.peers().len());
+
+    let mut first = session("bmp 192.0.2.1");
+    connect(&mut first, &peers(1, 700)).unwrap();
+    let refused = connect(&mut session("bmp 192.0.2.2"), &peers(2, 700)).unwrap_err();
+    assert!(refused.contains("there are 1000 peers, which is the limit, 300 of them"), "{refused}");
+    assert_eq!(count(), PEERS);
+
+    connect(&mut session("bmp 192.0.2.3"), &peers(3, 256)).unwrap();
+    connect(&mut session("bmp 192.0.2.4"), &peers(4, 257)).unwrap_err();
+    assert_eq!(count(), PEERS + 2 * 256);
+
+    // Those that are known come back.
+    first.disconnected(clock.now());
+    connect(&mut first, &peers(1, 700)).unwrap();
+    assert_eq!(count(), PEERS + 2 * 256);
 }
 
 /// A connection goes on with a table of its own that was given up meanwhile, and with its others.

@@ -99,6 +99,12 @@ pub trait Listener {
     /// peer has the same number until it is [released](Listener::release).
     fn peer(&mut self, peer: &Peer) -> u32;
 
+    /// The most peers that the table may have, if it has as many and this one is not among them.
+    fn is_full_for(&self, peer: &Peer) -> Option<usize> {
+        let _ = peer;
+        None
+    }
+
     /// The source does not name the peer any more, and has removed its routes: its number may be given up. If it comes
     /// back, [`Listener::peer`] has the number to use then.
     fn release(&mut self, peer: u32) {
@@ -193,6 +199,9 @@ impl Listener for Rib {
     fn peer(&mut self, peer: &Peer) -> u32 {
         Self::peer(self, peer.clone())
     }
+    fn is_full_for(&self, peer: &Peer) -> Option<usize> {
+        Rib::is_full_for(self, peer)
+    }
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         Self::value_places(self, columns)
     }
@@ -214,6 +223,9 @@ impl Listener for Rib {
 impl Listener for &Live {
     fn peer(&mut self, peer: &Peer) -> u32 {
         Live::peer(self, peer.clone())
+    }
+    fn is_full_for(&self, peer: &Peer) -> Option<usize> {
+        self.with_rib(|rib| rib.is_full_for(peer))
     }
     fn value_places(&mut self, columns: &[&str]) -> Vec<usize> {
         Live::value_places(self, columns)

@@ -237,6 +237,13 @@ pub enum TableError {
         /// Whether it is the limit of a peer.
         of_peer: bool,
     },
+    /// The table's [`Limits`](crate::Limits) leave no room for another peer.
+    Peers {
+        /// The limit.
+        most: usize,
+        /// Number of peers of the source that has named another.
+        own: usize,
+    },
     /// The compiler of a live table panicked, so nothing more is published.
     Stopped {
         /// The VRF.
@@ -300,6 +307,9 @@ impl fmt::Display for TableError {
             }
             Self::Full { most, of_peer: false } => {
                 write!(f, "all peers together have {most} routes, which is the limit")
+            }
+            Self::Peers { most, own } => {
+                write!(f, "there are {most} peers, which is the limit, {own} of them of this source")
             }
             Self::OtherFeed { feed, is_short } => {
                 write!(f, "the checkpoint has taken in {} events of ", grouped(feed.events))?;

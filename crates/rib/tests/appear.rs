@@ -106,7 +106,7 @@ fn names_and_sources_survive_a_checkpoint() {
 fn paths_beyond_the_limits_are_refused_and_existing_ones_stay() {
     let mut rib = Rib::default();
     let peers = [1, 2].map(|asn| rib.peer(Peer::new(None, asn)));
-    rib.set_limits(Limits { peer_paths: 2, paths: 3 });
+    rib.set_limits(Limits { peer_paths: 2, paths: 3, ..Limits::default() });
     let mut apply = |prefix: &str, peer: usize, value| {
         rib.apply(&update(0, prefix, peers[peer], value), &mut ()).map(|()| rib.len::<u32>(0))
     };

@@ -100,6 +100,7 @@ impl ServeConfig {
             ("tables.history", new.history != old.history),
             ("limits.peer-routes", limits.peer_routes != before.peer_routes),
             ("limits.routes", limits.routes != before.routes),
+            ("limits.peers", limits.peers != before.peers),
             ("limits.tables", limits.tables != before.tables),
         ];
         differ.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
@@ -138,6 +139,7 @@ impl ServeConfig {
             ("limits.connections", limits.connections == 0),
             ("limits.routes", limits.routes == 0),
             ("limits.peer-routes", limits.peer_routes == 0),
+            ("limits.peers", limits.peers == 0),
         ];
         if let Some(http) = &self.http {
             keys.push(("http.threads", http.threads == 0));

@@ -172,6 +172,8 @@ pub struct Limits {
     pub peer_routes: u32,
     /// Routes of all peers and tables.
     pub routes: usize,
+    /// Peers of all sources. Beyond it, a source may have 256.
+    pub peers: usize,
     /// Tables that have engines.
     pub tables: usize,
     /// Connections of one listener.
@@ -180,7 +182,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { peer_routes: 4_000_000, routes: 50_000_000, tables: 64, connections: 256 }
+        Self {
+            peer_routes: 4_000_000,
+            routes: 50_000_000,
+            peers: 131_072,
+            tables: 64,
+            connections: 256,
+        }
     }
 }
 

@@ -151,12 +151,14 @@ pub struct Limits {
     pub peer_paths: u32,
     /// Number of paths of all peers, families and VRFs.
     pub paths: usize,
+    /// Number of peers. Feeds compare it ([`Listener::is_full_for`](crate::Listener::is_full_for)); [`Rib::peer`] does not.
+    pub peers: usize,
 }
 
 impl Default for Limits {
     /// No limits except those of the numbers.
     fn default() -> Self {
-        Self { peer_paths: u32::MAX, paths: usize::MAX }
+        Self { peer_paths: u32::MAX, paths: usize::MAX, peers: usize::MAX }
     }
 }
 
@@ -169,6 +171,12 @@ impl Rib {
     /// The number of this peer, which is new if the peer was unknown.
     pub fn peer(&mut self, peer: Peer) -> u32 {
         self.peers.number(peer)
+    }
+
+    /// [`Limits::peers`], if there are as many, and this one is not among them.
+    pub fn is_full_for(&self, peer: &Peer) -> Option<usize> {
+        let most = self.limits.peers;
+        (self.peers.len() >= most && !self.peers.has(peer)).then_some(most)
     }
 
     /// The peers, by number.
@@ -346,7 +354,7 @@ impl Rib {
 
     /// Maximum number of paths of a peer in a family, 0 if the limit of all peers is reached; and the limits.
     fn room(&self) -> (u32, Limits) {
-        let Limits { paths, peer_paths } = self.limits;
+        let Limits { paths, peer_paths, .. } = self.limits;
         (if paths <= self.used { 0 } else { peer_paths }, self.limits)
     }
 

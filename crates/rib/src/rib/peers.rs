@@ -34,6 +34,10 @@ impl RibPeers {
         number
     }
 
+    pub(super) fn has(&self, peer: &Peer) -> bool {
+        self.numbers.contains_key(peer)
+    }
+
     pub(super) fn remove(&mut self, number: u32) {
         if let Some(peer) = self.of.remove(&number) {
             self.numbers.remove(&peer);
