@@ -373,7 +373,8 @@ impl Guess<'_> {
             self.rows.iter().filter(|row| range_in(row, at, at + 1, false).is_some()).count();
         // Of addresses that have nothing to do with each other half are in order.
         let is_range = fitting > 0 && fitting * 10 >= self.rows.len() * 9;
-        if is_range && (self.width > 2 || self.delimited) {
+        let is_table = self.width > 2 || self.delimited;
+        if is_range && is_table {
             if !self.are_likely_ranges(at, at + 1, false) {
                 return Err(self.unlikely(at, at + 1));
             }
@@ -385,9 +386,22 @@ impl Guess<'_> {
         let note = match self.named && addresses.len() > 1 {
             _ if has_lengths && !self.named => Some(ADDRESSES),
             _ if !has_lengths && fitting * 2 > self.rows.len() => Some(NO_RANGES),
+            _ if !has_lengths && is_table && self.have_ranges(addresses) => Some(NO_RANGES),
             is_one_of_several => is_one_of_several.then_some(FIRST),
         };
         Ok((AddressColumns::One(at), note))
+    }
+
+    /// Whether any two columns of addresses have ranges in nine of ten rows, also where a column stands between them.
+    fn have_ranges(&self, addresses: &[usize]) -> bool {
+        /// Columns of addresses that are compared with each other.
+        const COMPARED: usize = 16;
+        let addresses = &addresses[..addresses.len().min(COMPARED)];
+        let is_range = |start: usize, end: usize| {
+            let in_order = |row: &&SampleRow| range_in(row, start, end, false).is_some();
+            start != end && self.rows.iter().filter(in_order).count() * 10 >= self.rows.len() * 9
+        };
+        addresses.iter().any(|&start| addresses.iter().any(|&end| is_range(start, end)))
     }
 
     /// Whether nine of ten rows of a pair that nothing calls a range have one that is credible: not very wide, and not

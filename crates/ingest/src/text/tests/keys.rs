@@ -170,6 +170,13 @@ fn ranges_beside_prefixes_are_noted() {
         ["10.0.0.10/31 = 10.0.0.0/24"], damaged 0, notes 1);
     finds!("subnet,first,last\n10.0.0.0/24,10.0.0.0,10.0.0.255\n", ["subnet:Str"],
         ["10.0.0.0/24 = 10.0.0.0/24"], damaged 0, notes 0);
+    // The ends of a range may have a column between them, or the last address before the first.
+    for text in [
+        "10.0.0.0,a,10.0.0.255\n10.0.1.0,b,10.0.1.255\n",
+        "10.0.0.255,a,10.0.0.0\n10.0.1.255,b,10.0.1.0\n",
+    ] {
+        assert_eq!(found(text).3, 1, "{text:?}");
+    }
     // In two columns that tabs separate they may be a host and its gateway.
     finds!("FirstAddress\tLastAddress\n10.0.0.0\t10.0.0.255\n", ["LastAddress:Str"],
         ["10.0.0.0/32 = 10.0.0.255"], damaged 0, notes 1);
