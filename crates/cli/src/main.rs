@@ -55,7 +55,7 @@ address ranges. Several, separated by commas, merge in order (in `bench`, each i
 Exit codes: 0 success; 1 success, and the answer is no (an address without a route, tables that
 differ, an invalid route, an engine that is wrong); 2 wrong usage, or input or output failed.
 
-Environment: FIBULA_ISA=scalar|avx2|avx512 forces an instruction set; FIBULA_HUGE_PAGES=off keeps
+Environment: FIBULA_ISA=scalar|avx2|avx512|neon forces an instruction set; FIBULA_HUGE_PAGES=off keeps
 large tables on ordinary pages.
 
 Examples:

@@ -63,7 +63,7 @@ pub struct Args {
     /// Random addresses for each family, in addition to the boundary probes
     #[arg(long, value_name = "N", default_value = "1000000")]
     random: u64,
-    /// Instruction sets: scalar, avx2, avx512, all (default: all of this machine)
+    /// Instruction sets: scalar, avx2, avx512, neon, all (default: all of this machine)
     #[arg(long, value_delimiter = ',', value_name = "ISA,...", value_parser = parse_isa)]
     isa: Vec<IsaChoice>,
     /// Seed of the random addresses

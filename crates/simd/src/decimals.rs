@@ -14,7 +14,12 @@ pub fn decimal_marks(text: u128) -> (u32, u32) {
         // SAFETY: SSE2, the only requirement, is part of x86-64.
         unsafe { sse2::marks(text) }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: NEON, the only requirement, is part of 64-bit ARM with a standard library.
+        unsafe { neon::marks(text) }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     portable::marks(text)
 }
 
@@ -36,7 +41,12 @@ pub fn decimal_bytes(digits: [u32; 4], lens: [u32; 4]) -> Option<u32> {
         // SAFETY: SSE2, the only requirement, is part of x86-64.
         unsafe { sse2::bytes(digits, lens) }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: NEON, the only requirement, is part of 64-bit ARM with a standard library.
+        unsafe { neon::bytes(digits, lens) }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     portable::bytes(digits, lens)
 }
 
@@ -86,7 +96,52 @@ mod sse2 {
     }
 }
 
-#[cfg(any(test, not(target_arch = "x86_64")))]
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use std::arch::aarch64::{
+        vaddq_u32, vaddvq_u32, vandq_u32, vceqq_u8, vceqq_u32, vcgeq_u8, vcgtq_u32, vcleq_u32,
+        vdupq_n_u8, vdupq_n_u32, vld1q_s32, vld1q_u8, vld1q_u32, vminvq_u32, vmlaq_u32, vshlq_u32,
+        vshrq_n_u32, vsubq_u8, vsubq_u32,
+    };
+
+    use crate::neon::masks::mask16;
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    pub(super) fn marks(text: u128) -> (u32, u32) {
+        let text = text.to_le_bytes();
+        // SAFETY: sixteen bytes can be read.
+        let text = unsafe { vld1q_u8(text.as_ptr()) };
+        let others = vcgeq_u8(vsubq_u8(text, vdupq_n_u8(b'0')), vdupq_n_u8(10));
+        let points = vceqq_u8(text, vdupq_n_u8(b'.'));
+        // SAFETY: the machine has NEON.
+        unsafe { (mask16(others).into(), mask16(points).into()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    pub(super) fn bytes(digits: [u32; 4], lens: [u32; 4]) -> Option<u32> {
+        // SAFETY: four words each can be read.
+        let (digits, lens) = unsafe { (vld1q_u32(digits.as_ptr()), vld1q_u32(lens.as_ptr())) };
+        let byte = vdupq_n_u32(0xff);
+        let tens = vandq_u32(vshrq_n_u32::<16>(digits), byte);
+        let hundreds = vandq_u32(vshrq_n_u32::<8>(digits), byte);
+        let values = vmlaq_u32(vshrq_n_u32::<24>(digits), tens, vdupq_n_u32(10));
+        let values = vmlaq_u32(values, hundreds, vdupq_n_u32(100));
+        // The digits that a value needs. True is -1.
+        let over = |limit| vcgtq_u32(values, vdupq_n_u32(limit));
+        let needed = vsubq_u32(vdupq_n_u32(1), vaddq_u32(over(9), over(99)));
+        let right = vandq_u32(vceqq_u32(needed, lens), vcleq_u32(values, byte));
+        // The lowest byte of each word, the first word's highest.
+        static PLACES: [i32; 4] = [24, 16, 8, 0];
+        // SAFETY: four words can be read.
+        let places = unsafe { vld1q_s32(PLACES.as_ptr()) };
+        let bytes = vaddvq_u32(vshlq_u32(values, places));
+        (vminvq_u32(right) != 0).then_some(bytes)
+    }
+}
+
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable {
     pub(super) fn marks(text: u128) -> (u32, u32) {
         let marks = |is: fn(u8) -> bool| {

@@ -14,7 +14,12 @@ pub fn hex_marks(text: &[u8; 48]) -> (u64, u64) {
         // SAFETY: SSE2, the only requirement, is part of x86-64.
         unsafe { sse2::marks(text) }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: NEON, the only requirement, is part of 64-bit ARM with a standard library.
+        unsafe { neon::marks(text) }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     portable::marks(text)
 }
 
@@ -33,7 +38,12 @@ pub fn hex_groups(groups: [u32; 8]) -> u128 {
         // SAFETY: SSE2, the only requirement, is part of x86-64.
         unsafe { sse2::groups(groups) }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: NEON, the only requirement, is part of 64-bit ARM with a standard library.
+        unsafe { neon::groups(groups) }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     portable::groups(groups)
 }
 
@@ -93,7 +103,61 @@ mod sse2 {
     }
 }
 
-#[cfg(any(test, not(target_arch = "x86_64")))]
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use std::arch::aarch64::{
+        vandq_u8, vceqq_u8, vcltq_u8, vdupq_n_u8, vld1q_u8, vmlaq_u8, vorrq_u8, vshlq_n_u8,
+        vshrq_n_u8, vst1q_u8, vsubq_u8, vuzp1q_u8, vuzp2q_u8,
+    };
+
+    use crate::neon::masks::mask_bytes;
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    pub(super) fn marks(text: &[u8; 48]) -> (u64, u64) {
+        let at = text.as_ptr();
+        // SAFETY: three times sixteen bytes can be read.
+        let parts = unsafe { [vld1q_u8(at), vld1q_u8(at.add(16)), vld1q_u8(at.add(32))] };
+        let digit = |part| {
+            let decimal = vcltq_u8(vsubq_u8(part, vdupq_n_u8(b'0')), vdupq_n_u8(10));
+            let lower = vorrq_u8(part, vdupq_n_u8(0x20));
+            vorrq_u8(decimal, vcltq_u8(vsubq_u8(lower, vdupq_n_u8(b'a')), vdupq_n_u8(6)))
+        };
+        let colon = |part| vceqq_u8(part, vdupq_n_u8(b':'));
+        let ([a, b, c], none) = (parts, vdupq_n_u8(0));
+        // SAFETY: the machine has NEON.
+        let (digits, colons) = unsafe {
+            (
+                mask_bytes([digit(a), digit(b), digit(c), none]),
+                mask_bytes([colon(a), colon(b), colon(c), none]),
+            )
+        };
+        (digits ^ 0xffff_ffff_ffff, colons)
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    pub(super) fn groups(groups: [u32; 8]) -> u128 {
+        let at = groups.as_ptr().cast::<u8>();
+        // SAFETY: eight words are twice sixteen bytes.
+        let (front, back) = unsafe { (vld1q_u8(at), vld1q_u8(at.add(16))) };
+        let digits = |characters| {
+            // Letters have bit 6, and count on from nine.
+            let letters = vandq_u8(vshrq_n_u8::<6>(characters), vdupq_n_u8(1));
+            vmlaq_u8(vandq_u8(characters, vdupq_n_u8(15)), letters, vdupq_n_u8(9))
+        };
+        let (front, back) = (digits(front), digits(back));
+        // Of two digits the first one has the higher bits.
+        let high = vshlq_n_u8::<4>(vuzp1q_u8(front, back));
+        let bytes = vorrq_u8(high, vuzp2q_u8(front, back));
+        let mut number = [0; 16];
+        // SAFETY: sixteen bytes can be written.
+        unsafe { vst1q_u8(number.as_mut_ptr(), bytes) };
+        u128::from_be_bytes(number)
+    }
+}
+
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable {
     pub(super) fn marks(text: &[u8; 48]) -> (u64, u64) {
         let marks = |is: fn(u8) -> bool| {

@@ -24,11 +24,13 @@ pub enum Isa {
     Avx2,
     /// AVX-512 F, BW, CD, DQ and VL: x86-64-v4.
     Avx512,
+    /// NEON with the CRC32 instructions: every 64-bit ARM server.
+    Neon,
 }
 
 impl Isa {
     /// All of them, whether this machine has them or not. If a machine has two of them, the later one is better.
-    pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
+    pub const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Neon];
 
     /// The instruction sets that a machine with this one can run, best first: this one, the ones that it includes,
     /// and the scalar one.
@@ -37,6 +39,7 @@ impl Isa {
             Self::Scalar => &[Self::Scalar],
             Self::Avx2 => &[Self::Avx2, Self::Scalar],
             Self::Avx512 => &[Self::Avx512, Self::Avx2, Self::Scalar],
+            Self::Neon => &[Self::Neon, Self::Scalar],
         }
     }
 
@@ -84,12 +87,13 @@ impl Isa {
         Level::new(self)
     }
 
-    /// `"scalar"`, `"avx2"` or `"avx512"`.
+    /// `"scalar"`, `"avx2"`, `"avx512"` or `"neon"`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
+            Self::Neon => "neon",
         }
     }
 }
@@ -133,7 +137,7 @@ impl IsaError {
 
 impl fmt::Display for IsaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown instruction set {:?}: use scalar, avx2 or avx512", self.word)
+        write!(f, "unknown instruction set {:?}: use scalar, avx2, avx512 or neon", self.word)
     }
 }
 

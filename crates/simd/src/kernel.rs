@@ -1,5 +1,7 @@
 use std::fmt;
 
+#[cfg(target_arch = "aarch64")]
+use crate::Neon;
 use crate::crc::crc32c;
 use crate::sealed::Sealed;
 #[cfg(target_arch = "x86_64")]
@@ -223,6 +225,8 @@ enum Proof {
     Avx2(Avx2),
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
 }
 
 impl Proof {
@@ -236,6 +240,10 @@ impl Proof {
             Isa::Avx512 => Avx512::new().map(Self::Avx512),
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx2 | Isa::Avx512 => None,
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => Neon::new().map(Self::Neon),
+            #[cfg(not(target_arch = "aarch64"))]
+            Isa::Neon => None,
         }
     }
 }
@@ -260,6 +268,8 @@ impl Level {
             Proof::Avx2(_) => Isa::Avx2,
             #[cfg(target_arch = "x86_64")]
             Proof::Avx512(_) => Isa::Avx512,
+            #[cfg(target_arch = "aarch64")]
+            Proof::Neon(_) => Isa::Neon,
         }
     }
 
@@ -272,20 +282,24 @@ impl Level {
             Proof::Avx2(simd) => simd.run(kernel),
             #[cfg(target_arch = "x86_64")]
             Proof::Avx512(simd) => simd.run(kernel),
+            #[cfg(target_arch = "aarch64")]
+            Proof::Neon(simd) => simd.run(kernel),
         }
     }
 
-    /// Runs the kernel's form for AVX2, and compiles only this form; `None` on a machine without AVX2.
+    /// Runs the kernel's form for vectors of up to 256 bits, AVX2 or NEON, and compiles only this form; `None` on a
+    /// machine without vectors.
     #[inline]
-    pub fn run_avx2<K: Kernel>(self, kernel: K) -> Option<K::Output> {
-        #[cfg(target_arch = "x86_64")]
+    pub fn run_narrow<K: Kernel>(self, kernel: K) -> Option<K::Output> {
         match self.0 {
-            Proof::Avx2(simd) => return Some(simd.run(kernel)),
-            Proof::Avx512(simd) => return Some(simd.avx2().run(kernel)),
-            Proof::Scalar(_) => {}
+            #[cfg(target_arch = "x86_64")]
+            Proof::Avx2(simd) => Some(simd.run(kernel)),
+            #[cfg(target_arch = "x86_64")]
+            Proof::Avx512(simd) => Some(simd.avx2().run(kernel)),
+            #[cfg(target_arch = "aarch64")]
+            Proof::Neon(simd) => Some(simd.run(kernel)),
+            Proof::Scalar(_) => None,
         }
-        let _ = kernel;
-        None
     }
 
     /// Runs the kernel's form for AVX-512, and compiles only this form; `None` on a machine without it.

@@ -47,6 +47,8 @@ mod isa;
 mod kernel;
 mod lanes;
 mod marks;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod prefetch;
 mod row;
 mod table;
@@ -67,10 +69,14 @@ pub use decimals::{decimal_bytes, decimal_marks};
 pub use hexadecimals::{hex_groups, hex_marks};
 pub use isa::{Isa, IsaError};
 pub use kernel::{Kernel, Level, Scalar, Simd};
+#[cfg(target_arch = "aarch64")]
+pub use lanes::NeonLanes;
 #[cfg(target_arch = "x86_64")]
 pub use lanes::{Avx2Lanes, Avx512Lanes};
 pub use lanes::{Lanes, One, Permutations, Word};
 pub use marks::{byte_marks, digit_marks, unprintable_marks};
+#[cfg(target_arch = "aarch64")]
+pub use neon::{Neon, NeonRow};
 pub use prefetch::{prefetch_read, prefetch_read_l2};
 pub use row::{Row, RowOffsets, ScalarRow, load_rows, read_row};
 pub use table::Table;

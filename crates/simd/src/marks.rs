@@ -15,7 +15,12 @@ pub fn byte_marks(text: &[u8; 64], byte: u8) -> u64 {
         // SAFETY: SSE2, the only requirement, is part of x86-64.
         unsafe { sse2::equal(text, byte) }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: NEON, the only requirement, is part of 64-bit ARM with a standard library.
+        unsafe { neon::equal(text, byte) }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     portable::marks(text, |other| other == byte)
 }
 
@@ -33,7 +38,12 @@ pub fn unprintable_marks(text: &[u8; 64]) -> u64 {
         // SAFETY: SSE2, the only requirement, is part of x86-64.
         unsafe { sse2::unprintable(text) }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: NEON, the only requirement, is part of 64-bit ARM with a standard library.
+        unsafe { neon::unprintable(text) }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     portable::marks(text, |byte| (byte as i8) < 0x20)
 }
 
@@ -51,7 +61,12 @@ pub fn digit_marks(text: &[u8; 64]) -> u64 {
         // SAFETY: SSE2, the only requirement, is part of x86-64.
         unsafe { sse2::digits(text) }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: NEON, the only requirement, is part of 64-bit ARM with a standard library.
+        unsafe { neon::digits(text) }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     portable::marks(text, |byte| byte.is_ascii_digit())
 }
 
@@ -99,7 +114,52 @@ mod sse2 {
     }
 }
 
-#[cfg(any(test, not(target_arch = "x86_64")))]
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use std::arch::aarch64::{
+        uint8x16_t, vceqq_u8, vcltq_s8, vcltq_u8, vdupq_n_s8, vdupq_n_u8, vld1q_u8,
+        vreinterpretq_s8_u8, vsubq_u8,
+    };
+
+    use crate::neon::masks::mask_bytes;
+
+    /// A bit for each byte for which `is` returns all ones.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn marks(text: &[u8; 64], is: impl Fn(uint8x16_t) -> uint8x16_t) -> u64 {
+        let at = text.as_ptr();
+        // SAFETY: four times sixteen bytes can be read.
+        let [a, b, c, d] = unsafe {
+            [vld1q_u8(at), vld1q_u8(at.add(16)), vld1q_u8(at.add(32)), vld1q_u8(at.add(48))]
+        };
+        // SAFETY: the machine has NEON.
+        unsafe { mask_bytes([is(a), is(b), is(c), is(d)]) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    pub(super) fn equal(text: &[u8; 64], byte: u8) -> u64 {
+        let byte = vdupq_n_u8(byte);
+        marks(text, |part| vceqq_u8(part, byte))
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    pub(super) fn unprintable(text: &[u8; 64]) -> u64 {
+        let blank = vdupq_n_s8(0x20);
+        // As signed numbers bytes from 0x80 on are below, too.
+        marks(text, |part| vcltq_s8(vreinterpretq_s8_u8(part), blank))
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    pub(super) fn digits(text: &[u8; 64]) -> u64 {
+        let (zero, ten) = (vdupq_n_u8(b'0'), vdupq_n_u8(10));
+        marks(text, |part| vcltq_u8(vsubq_u8(part, zero), ten))
+    }
+}
+
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable {
     pub(super) fn marks(text: &[u8; 64], is: impl Fn(u8) -> bool) -> u64 {
         text.iter().enumerate().fold(0, |marks, (i, &byte)| marks | u64::from(is(byte)) << i)

@@ -11,7 +11,15 @@ pub fn prefetch_read<T>(slice: &[T], index: usize) {
         // and does not fault, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    {
+        let line = slice.as_ptr().wrapping_add(index);
+        // SAFETY: a prefetch reads nothing that the program can see and does not fault, whatever the address.
+        unsafe {
+            core::arch::asm!("prfm pldl1keep, [{}]", in(reg) line, options(nomem, nostack, preserves_flags));
+        }
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = (slice, index);
 }
 
@@ -27,6 +35,14 @@ pub fn prefetch_read_l2<T>(slice: &[T], index: usize) {
         // SAFETY: as in `prefetch_read`.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    {
+        let line = slice.as_ptr().wrapping_add(index);
+        // SAFETY: as in `prefetch_read`.
+        unsafe {
+            core::arch::asm!("prfm pldl2keep, [{}]", in(reg) line, options(nomem, nostack, preserves_flags));
+        }
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = (slice, index);
 }

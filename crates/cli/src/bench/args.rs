@@ -88,7 +88,7 @@ pub struct Args {
     /// Seed of the keys
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
-    /// Instruction sets to measure: scalar, avx2, avx512, all (default: the best)
+    /// Instruction sets to measure: scalar, avx2, avx512, neon, all (default: the best)
     #[arg(long, value_delimiter = ',', value_name = "ISA,...", value_parser = parse_isa)]
     pub isa: Vec<IsaChoice>,
     /// Print an array of JSON objects instead of tables

@@ -46,11 +46,13 @@ pub fn run<T: Word, F: HashFamily>(
         }
         (_, prefetch) => match (plan.ways, prefetch) {
             (..=1, false) => {
-                level.run_avx2(Refill::<_, F, _, 1, false>(job, ByItself, PhantomData))
+                level.run_narrow(Refill::<_, F, _, 1, false>(job, ByItself, PhantomData))
             }
-            (..=1, true) => level.run_avx2(Refill::<_, F, _, 1, true>(job, ByItself, PhantomData)),
-            (_, false) => level.run_avx2(Refill::<_, F, _, 2, false>(job, ByItself, PhantomData)),
-            (_, true) => level.run_avx2(Refill::<_, F, _, 2, true>(job, ByItself, PhantomData)),
+            (..=1, true) => {
+                level.run_narrow(Refill::<_, F, _, 1, true>(job, ByItself, PhantomData))
+            }
+            (_, false) => level.run_narrow(Refill::<_, F, _, 2, false>(job, ByItself, PhantomData)),
+            (_, true) => level.run_narrow(Refill::<_, F, _, 2, true>(job, ByItself, PhantomData)),
         },
     }
 }
@@ -97,7 +99,8 @@ pub trait Moves: Copy {
     fn clear<V: Lanes>(self, old: V, done: u16) -> V;
 }
 
-/// As the vectors do it: by instructions of AVX-512, or by AVX2's table of 256 rows.
+/// As the vectors do it: by instructions of AVX-512, or by a table of permutations, of 256 rows with AVX2 and of
+/// sixteen with NEON.
 #[derive(Clone, Copy)]
 pub struct ByItself;
 

@@ -26,6 +26,8 @@ macro_rules! registers {
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 mod one;
 mod permutations;
 #[cfg(test)]
@@ -41,6 +43,8 @@ use crate::sealed::Sealed;
 pub use avx2::Avx2Lanes;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512Lanes;
+#[cfg(target_arch = "aarch64")]
+pub use neon::NeonLanes;
 pub use one::One;
 pub use permutations::Permutations;
 
