@@ -198,8 +198,8 @@ impl PeerMapper<'_> {
         number
     }
 
-    /// The table's number for the source's number of a peer. If there are too many peers, the session ends, and none has
-    /// the number that this gives.
+    /// The table's number for the source's number of a peer. If there are too many peers, the session ends, and none
+    /// has the number that this gives.
     fn name(&mut self, index: u32, peer: &Peer) -> u32 {
         /// Number of peers that a source may have in spite of others that have many.
         const OWN: usize = 256;

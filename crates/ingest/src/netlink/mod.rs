@@ -26,16 +26,16 @@
 //! - **Byte order.** Numbers are read in the byte order of this machine, which the kernel uses. FRR sends FPM in the
 //!   byte order of its own machine.
 //!
-//! # Missing notifications
-//! The kernel does not report every change, so [`NetlinkDecoder::take_notices`] reports when another dump is needed. A
-//! dump may have been interrupted by a change ([`Notices::interrupted`]). When an interface goes up or down or an
-//! address is removed, the kernel changes IPv4 routes and next-hop objects without notifications ([`Notices::links`],
-//! [`Notices::addresses`]). When one of several routes with the same prefix and metric changes, another of them may
-//! come into use ([`Notices::unsure`]); until the dump the route is as it was. A new route is one of several if its
-//! message has NLM_F_CREATE without NLM_F_EXCL: an IPv4 route stands first, or last with NLM_F_APPEND; an IPv6 route with
-//! a next-hop object or without a gateway stands last. IPv6 routes with inline gateways become one set, and the message
-//! has all of it; that such a set stands behind a route without a gateway is seen only in a dump. Some next hops of an
-//! IPv6 route can be deleted separately; the decoder keeps the sets of such routes for this.
+//! # Missing notifications The kernel does not report every change, so [`NetlinkDecoder::take_notices`] reports when
+//! another dump is needed. A dump may have been interrupted by a change ([`Notices::interrupted`]). When an interface
+//! goes up or down or an address is removed, the kernel changes IPv4 routes and next-hop objects without notifications
+//! ([`Notices::links`], [`Notices::addresses`]). When one of several routes with the same prefix and metric changes,
+//! another of them may come into use ([`Notices::unsure`]); until the dump the route is as it was. A new route is one
+//! of several if its message has NLM_F_CREATE without NLM_F_EXCL: an IPv4 route stands first, or last with
+//! NLM_F_APPEND; an IPv6 route with a next-hop object or without a gateway stands last. IPv6 routes with inline
+//! gateways become one set, and the message has all of it; that such a set stands behind a route without a gateway is
+//! seen only in a dump. Some next hops of an IPv6 route can be deleted separately; the decoder keeps the sets of such
+//! routes for this.
 //!
 //! We do not use the crate netlink-packet-route, although it is well kept: it does not know RTM_NEWNEXTHOP, allocates
 //! for each message and each attribute, and would be a large dependency for four messages and ten attributes.

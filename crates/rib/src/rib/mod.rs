@@ -151,7 +151,8 @@ pub struct Limits {
     pub peer_paths: u32,
     /// Number of paths of all peers, families and VRFs.
     pub paths: usize,
-    /// Number of peers. Feeds compare it ([`Listener::is_full_for`](crate::Listener::is_full_for)); [`Rib::peer`] does not.
+    /// Number of peers. Feeds compare it ([`Listener::is_full_for`](crate::Listener::is_full_for)); [`Rib::peer`] does
+    /// not.
     pub peers: usize,
 }
 
