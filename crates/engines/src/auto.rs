@@ -12,7 +12,7 @@ struct Candidate {
     /// The reason to choose it.
     merit: &'static str,
     /// The part of it that depends on the machine, for so many routes.
-    fitted: Option<fn(Isa, usize) -> String>,
+    fitted: Option<fn(Isa) -> String>,
     /// The routes for which the next candidate is faster.
     slow: Option<Slow>,
 }
@@ -37,9 +37,9 @@ const V6: &[Candidate] = &[
     Candidate {
         name: "wideleaf",
         merit: "fastest for IPv6",
-        fitted: Some(|isa, routes| {
+        fitted: Some(|isa| {
             let measured = if isa.level().isa() == Isa::Avx512 { " as measured here" } else { "" };
-            format!("{}{measured}", Variant::here(isa, routes))
+            format!("{}{measured}", Variant::here(isa))
         }),
         slow: Some(Slow { from: 49, to: 64, one_in: 16 }),
     },
@@ -158,7 +158,7 @@ impl Registry {
                     let number = counted(routes.len(), "route");
                     let hops = counted(routes.hop_count() as usize, "hop");
                     let fitted =
-                        fitted.map(|of| format!("; {}", of(isa, routes.len()))).unwrap_or_default();
+                        fitted.map(|of| format!("; {}", of(isa))).unwrap_or_default();
                     let reason =
                         format!("{name}: {merit}, takes {number} to {hops}{fitted}{refused}");
                     let chosen = Auto { engine, entry: entry.clone(), reason };

@@ -10,6 +10,9 @@ use crate::common::{Long, SearchAddr, SearchKey, Value, Values, hop};
 // - A block of lookups goes down level by level. A visit takes 18 cycles from cache line to child
 //   but only 1.6 of the core's throughput, so some dozen must be in flight. Blocks of 16 / 32 / 64 /
 //   128: 164 / 185 / 179 / 175.
+// - A batch of 128 and more goes down as a whole. Between two levels its places have long been stored, and half of its
+//   keys are prefetched at the leaves rather than all of them at the root: 1.13 / 1.02 / 1.23 times as fast at 256
+//   (RND / PFX / ZIPF, 256 hops), 1.08 / 1.07 / 1.23 at 128, 0.98 / 0.97 / 1.08 at 64.
 // - The places of a block lie in a small array between the levels. Keeping them and the keys in
 //   registers saves a third of the instructions, but the compiler then spills, or packs the places
 //   into vectors (SLP) only to unpack them again: 90 to 170, different with every change nearby.
@@ -25,6 +28,10 @@ use crate::common::{Long, SearchAddr, SearchKey, Value, Values, hop};
 const WIDTH: usize = 4;
 /// Iterations that go down the tree together.
 const BLOCK: usize = 8;
+/// The same in long batches.
+const WHOLE: usize = 64;
+/// Iterations of a batch that is long.
+const WHOLE_MIN: usize = 32;
 /// How far ahead keys are prefetched. Batches are most often parts of a longer array, so prefetching does not stop at
 /// the batch's end; a prefetch beyond the array is harmless.
 const AHEAD: usize = 4096;
@@ -51,18 +58,24 @@ impl<A: SearchAddr, V: Value> Kernel for Batch<'_, A, V> {
         let search = BlockDescent { simd, tree: self.tree, values: self.values };
         let (addrs, addrs_rest) = self.addrs.as_chunks::<WIDTH>();
         let (hops, hops_rest) = self.hops.as_chunks_mut::<WIDTH>();
-        let (blocks, addrs) = addrs.as_chunks::<BLOCK>();
-        let (hop_blocks, hops) = hops.as_chunks_mut::<BLOCK>();
-        for (addrs, hops) in blocks.iter().zip(hop_blocks) {
-            search.block(addrs, hops);
-        }
-        if !addrs.is_empty() {
-            search.block(addrs, hops);
+        for (addrs, hops) in addrs.chunks(WHOLE).zip(hops.chunks_mut(WHOLE)) {
+            if addrs.len() >= WHOLE_MIN {
+                search.block::<WHOLE>(addrs, hops);
+                continue;
+            }
+            let (blocks, addrs) = addrs.as_chunks::<BLOCK>();
+            let (hop_blocks, hops) = hops.as_chunks_mut::<BLOCK>();
+            for (addrs, hops) in blocks.iter().zip(hop_blocks) {
+                search.block::<BLOCK>(addrs, hops);
+            }
+            if !addrs.is_empty() {
+                search.block::<BLOCK>(addrs, hops);
+            }
         }
         if !addrs_rest.is_empty() {
             let (mut addrs, mut hops) = ([A::MIN; WIDTH], [Hop::NONE; WIDTH]);
             addrs[..addrs_rest.len()].copy_from_slice(addrs_rest);
-            search.block(&[addrs], core::slice::from_mut(&mut hops));
+            search.block::<1>(&[addrs], core::slice::from_mut(&mut hops));
             hops_rest.copy_from_slice(&hops[..hops_rest.len()]);
         }
     }
@@ -70,7 +83,7 @@ impl<A: SearchAddr, V: Value> Kernel for Batch<'_, A, V> {
 
 /// The places of a block: the first key of each lookup's node, counted in keys from the first node of
 /// its level.
-type NodeOffsets = [[u32; WIDTH]; BLOCK];
+type NodeOffsets<const N: usize> = [[u32; WIDTH]; N];
 
 struct BlockDescent<'a, A: SearchAddr, V, S> {
     simd: S,
@@ -80,22 +93,22 @@ struct BlockDescent<'a, A: SearchAddr, V, S> {
 
 impl<A: SearchAddr, V: Value, S: Simd> BlockDescent<'_, A, V, S> {
     #[inline(always)]
-    fn block(&self, addrs: &[[A; WIDTH]], hops: &mut [[Hop; WIDTH]]) {
-        let mut places: NodeOffsets = [[0; WIDTH]; BLOCK];
+    fn block<const N: usize>(&self, addrs: &[[A; WIDTH]], hops: &mut [[Hop; WIDTH]]) {
+        let mut places: NodeOffsets<N> = [[0; WIDTH]; N];
         let mut bases = self.tree.shape.bases();
         match bases {
             [] | [_] => {}
             [_, _] => {
-                self.descend::<1, true>(bases, addrs, &mut places);
+                self.descend::<N, 1, true>(bases, addrs, &mut places);
                 bases = &bases[1..];
             }
             _ => {
-                self.descend::<2, true>(bases, addrs, &mut places);
+                self.descend::<N, 2, true>(bases, addrs, &mut places);
                 bases = &bases[2..];
             }
         }
         while bases.len() > 1 {
-            self.descend::<1, false>(bases, addrs, &mut places);
+            self.descend::<N, 1, false>(bases, addrs, &mut places);
             bases = &bases[1..];
         }
         self.answer(bases, addrs, &places, hops);
@@ -106,19 +119,19 @@ impl<A: SearchAddr, V: Value, S: Simd> BlockDescent<'_, A, V, S> {
 
     /// Moves the places down `LEVELS` levels, of which the first is that of `bases[0]`.
     #[inline(always)]
-    fn descend<const LEVELS: usize, const ROOT: bool>(
+    fn descend<const N: usize, const LEVELS: usize, const ROOT: bool>(
         &self,
         bases: &[usize],
         addrs: &[[A; WIDTH]],
-        places: &mut NodeOffsets,
+        places: &mut NodeOffsets<N>,
     ) {
         let mut nodes = [self.nodes(bases[0]); LEVELS];
         for (nodes, &base) in nodes.iter_mut().zip(bases) {
             *nodes = self.nodes(base);
         }
         let below = self.nodes(bases[LEVELS]);
-        for (addrs, places) in addrs.iter().zip(places) {
-            if ROOT {
+        for (i, (addrs, places)) in addrs.iter().zip(places).enumerate() {
+            if ROOT && (N <= BLOCK || i % 2 == 0) {
                 prefetch_read(addrs, AHEAD / size_of::<A>());
             }
             for (addr, place) in addrs.iter().zip(places) {
@@ -136,15 +149,18 @@ impl<A: SearchAddr, V: Value, S: Simd> BlockDescent<'_, A, V, S> {
 
     /// Reads the leaves at the places, and the answers of the intervals found there.
     #[inline(always)]
-    fn answer(
+    fn answer<const N: usize>(
         &self,
         bases: &[usize],
         addrs: &[[A; WIDTH]],
-        places: &NodeOffsets,
+        places: &NodeOffsets<N>,
         hops: &mut [[Hop; WIDTH]],
     ) {
         let leaves = self.nodes(bases[0]);
-        for ((addrs, places), hops) in addrs.iter().zip(places).zip(hops) {
+        for (i, ((addrs, places), hops)) in addrs.iter().zip(places).zip(hops).enumerate() {
+            if N > BLOCK && i % 2 == 1 {
+                prefetch_read(addrs, AHEAD / size_of::<A>());
+            }
             for ((addr, &at), to) in addrs.iter().zip(places).zip(hops) {
                 let key = addr.high().splat(self.simd);
                 let interval = at + self.rank(leaves, at, key);

@@ -11,7 +11,7 @@ use super::{
 
 pub(super) fn build(routes: &Routes<u128>, config: &Config) -> Result<Wideleaf, BuildError> {
     let level = config.isa.level();
-    let variant = config.variant.unwrap_or_else(|| Variant::here(config.isa, routes.len()));
+    let variant = config.variant.unwrap_or_else(|| Variant::here(config.isa));
     let form = if variant.lines {
         build_form::<ByteLine, NarrowLine, WideLine>(
             routes,

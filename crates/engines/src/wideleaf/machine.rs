@@ -12,30 +12,24 @@ use super::{Tables, Variant};
 //
 // - The instruction that gathers sixteen words takes an Intel core (family 6) less time than sixteen loads, a Zen 4
 //   more. AVX2's gathers, of eight words, do not gain anywhere.
-// - Whole lines make tables a quarter smaller. They are as fast as half lines where words are gathered, and everywhere
-//   in large tables, whose records come from the third-level cache. In small ones half lines are 4 % faster on a Zen 4,
-//   whose second-level cache delivers half a line in a cycle. Measured alone, that difference is less than the noise.
-
-/// The largest number of routes of a table with half lines, if the machine has AVX-512.
-const HALVES_MAX: usize = 250_000;
+// - Whole lines make tables a quarter smaller, and are as fast as half lines where words are gathered. Where they are
+//   loaded, batches of 64 and more compare two half lines at once.
 
 impl Variant {
-    /// The variant that a table of so many routes has on this machine unless
-    /// [`Config::variant`](super::Config::variant) sets another. With AVX-512, the time of gathers is measured, once a
+    /// The variant that tables have on this machine unless [`Config::variant`](super::Config::variant) sets another. With AVX-512, the time of gathers is measured, once a
     /// process, in less than 1 ms.
     ///
     /// ```
     /// use fibula_engines::wideleaf::Variant;
     /// use fibula_simd::Isa;
     ///
-    /// let variant = Variant::here(Isa::Scalar, 200_000);
+    /// let variant = Variant::here(Isa::Scalar);
     /// assert_eq!(variant.to_string(), "records in half lines, words loaded");
     /// ```
-    pub fn here(isa: Isa, routes: usize) -> Self {
+    pub fn here(isa: Isa) -> Self {
         let level = isa.level();
         let gathers = level.gathers_well();
-        let lines = level.isa() == Isa::Avx512 && (gathers || routes > HALVES_MAX);
-        Self { lines, gathers }
+        Self { lines: gathers, gathers }
     }
 
     /// Whether batches gather words. The first batch calls this, so a program that looks up single addresses starts

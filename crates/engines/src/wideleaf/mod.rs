@@ -144,7 +144,7 @@ const LEVELS: usize = 3;
 pub struct Config {
     /// The instruction set of batch lookups; if the machine lacks it, the best one that it has is used.
     pub isa: Isa,
-    /// How to lay records out and to read words; `None`: as suits this machine and the table ([`Variant::here`]).
+    /// How to lay records out and to read words; `None`: as suits this machine ([`Variant::here`]).
     pub variant: Option<Variant>,
 }
 
