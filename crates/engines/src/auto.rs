@@ -157,8 +157,7 @@ impl Registry {
                 Ok(engine) => {
                     let number = counted(routes.len(), "route");
                     let hops = counted(routes.hop_count() as usize, "hop");
-                    let fitted =
-                        fitted.map(|of| format!("; {}", of(isa))).unwrap_or_default();
+                    let fitted = fitted.map(|of| format!("; {}", of(isa))).unwrap_or_default();
                     let reason =
                         format!("{name}: {merit}, takes {number} to {hops}{fitted}{refused}");
                     let chosen = Auto { engine, entry: entry.clone(), reason };

@@ -75,6 +75,24 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
             *to = self.below16(unsafe { &*lines.byte_add(place as usize) }, key);
         }
     }
+    /// As [`below16_rows`](Simd::below16_rows) for eight half lines, whose places are taken as they are.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn below16_half_row(
+        self,
+        lines: *const [u16; 16],
+        places: [u32; 8],
+        keys: Self::HalfRow,
+    ) -> Self::HalfRow {
+        let (mut below, searched) = ([0; 8], keys.words());
+        for ((to, place), key) in below.iter_mut().zip(places).zip(searched) {
+            // SAFETY: the caller's.
+            *to = self.below16(unsafe { &*lines.byte_add(place as usize) }, key).into();
+        }
+        keys.load(&below)
+    }
     /// How many of the line's keys `first..first + len`, which are sorted, are below the key. Within
     /// the line. Branch-free.
     #[inline(always)]

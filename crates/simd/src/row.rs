@@ -348,7 +348,7 @@ mod tests {
     struct AtPlaces<'a>(&'a [[u16; 16]; 8], &'a RowOffsets, &'a [u16; 16]);
 
     impl Kernel for AtPlaces<'_> {
-        type Output = ([u32; 16], [u16; 16]);
+        type Output = ([u32; 16], [u16; 16], [u32; 8]);
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) -> Self::Output {
             let Self(lines, places, keys) = self;
@@ -361,7 +361,12 @@ mod tests {
                 simd.below16_rows(lines.as_ptr(), places, keys, &mut below);
                 read_row(any, lines.as_ptr().cast(), places)
             };
-            (words.words(), below)
+            let [places, keys] = [places.0, keys.words()]
+                .map(|words| *words.first_chunk::<8>().expect("sixteen words"));
+            let keys = simd.splat_half_row(0).load(&keys);
+            // SAFETY: as above.
+            let eight = unsafe { simd.below16_half_row(lines.as_ptr(), places, keys) };
+            (words.words(), below, eight.words())
         }
     }
 
@@ -384,13 +389,14 @@ mod tests {
                     let [low, high, ..] = lines.0[line(lane)].map(u16::to_ne_bytes);
                     u32::from_ne_bytes([low[0], low[1], high[0], high[1]])
                 });
-                let below = core::array::from_fn(|lane| {
+                let below: [u16; 16] = core::array::from_fn(|lane| {
                     let bit = |i: usize| u16::from(lines.0[line(lane)][i] < keys[lane]) << i;
                     (0..16).map(bit).sum()
                 });
                 for isa in Isa::available() {
                     let got = isa.level().run(AtPlaces(&lines.0, &places, &keys));
-                    assert_eq!(got, (words, below), "{isa} {shift} {change}");
+                    let eight = core::array::from_fn(|lane| below[lane].into());
+                    assert_eq!(got, (words, below, eight), "{isa} {shift} {change}");
                 }
             }
         }

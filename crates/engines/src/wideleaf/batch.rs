@@ -296,6 +296,24 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
                 }
             }
         }
+        // A batch of 8 compares two half lines at once. With more half rows this takes longer.
+        if N == 1 && L == HALF_ROW && S::ROWS_WHOLE && !GATHERS {
+            let any = self.simd.splat_half_row(0);
+            let eight = |words: &[u32; L]| *words.first_chunk::<HALF_ROW>().expect("half a row");
+            for i in 0..N {
+                let keys = any.load(&eight(&searched[i]));
+                // SAFETY: the units of records that entries name can be read, and so can the first unit.
+                let below =
+                    unsafe { C::Unit::below_half_row(self.simd, all, eight(&units[i]), keys) };
+                let below = below.words();
+                let below = record.load(below.first_chunk().expect("half a row"));
+                let at = code_places::<C, _, L>(records[i], below);
+                // SAFETY: the records can be read, and a record has a code for each rank.
+                let read = unsafe { at.shr(record.splat(2)).gather(all.cast()) };
+                words[i] = words[i].if_below(words[i], record, code_words::<C, _, L>(read, at));
+            }
+            return;
+        }
         let mut verdicts = [[<C::Unit as UnitRows>::Verdict::default(); L]; N];
         for ((to, units), keys) in verdicts.iter_mut().zip(&units).zip(&searched) {
             for (lane, ((to, unit), key)) in to.iter_mut().zip(units).zip(keys).enumerate() {

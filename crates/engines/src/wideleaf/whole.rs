@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use fibula_core::Hop;
 use fibula_simd::{Kernel, Row, RowOffsets, Simd, prefetch_read, read_row};
 
-use super::batch::{ROW, starts};
+use super::batch::{HALF_ROW, ROW, starts};
 use super::record::{Codes, Half, Line, Unit};
 use super::steps::{code_places, code_words, places, shorten, unit_and_key};
 use super::word::{BASE, RECORD};
@@ -207,10 +207,32 @@ pub(super) trait UnitRows: Sized {
         keys: S::Row,
         verdicts: &mut [Self::Verdict; ROW],
     );
+
+    /// The same for half a row; gives the verdicts as words.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn below_half_row<S: Simd>(
+        simd: S,
+        units: *const Self,
+        places: [u32; HALF_ROW],
+        keys: S::HalfRow,
+    ) -> S::HalfRow;
 }
 
 impl UnitRows for Half {
     type Verdict = u16;
+
+    #[inline(always)]
+    unsafe fn below_half_row<S: Simd>(
+        simd: S,
+        units: *const Self,
+        places: [u32; HALF_ROW],
+        keys: S::HalfRow,
+    ) -> S::HalfRow {
+        // SAFETY: the caller's.
+        unsafe { simd.below16_half_row(units, places, keys) }
+    }
 
     #[inline(always)]
     unsafe fn below_rows<S: Simd>(
@@ -227,6 +249,21 @@ impl UnitRows for Half {
 
 impl UnitRows for Line {
     type Verdict = u32;
+
+    #[inline(always)]
+    unsafe fn below_half_row<S: Simd>(
+        simd: S,
+        units: *const Self,
+        places: [u32; HALF_ROW],
+        keys: S::HalfRow,
+    ) -> S::HalfRow {
+        let mut below = [0; HALF_ROW];
+        for ((to, place), key) in below.iter_mut().zip(places).zip(keys.words()) {
+            // SAFETY: the caller's.
+            *to = unsafe { &*units.byte_add(place as usize) }.below(simd, key);
+        }
+        keys.load(&below)
+    }
 
     #[inline(always)]
     unsafe fn below_rows<S: Simd>(
