@@ -112,7 +112,10 @@ fibula_live *fibula_live_new(uint32_t collect_ms);
 void fibula_live_free(fibula_live *live);
 
 /* Adds routes, or gives those that are there other values. If one of them is wrong, nothing is changed, and false is returned. Waits while more
- * than a second of changes is not compiled yet. If the library's threads have failed, false is returned, and readers keep the table that they have. */
+ * than a second of changes is not compiled yet. If the library's threads have failed, false is returned, and readers keep the table that they have.
+ *
+ * A call with 65,536 routes or more, and at least half as many as the table has, is one change for readers: it does not wait, and one table is built
+ * with all its routes. So load a table with one call. */
 bool fibula_live_set(fibula_live *live, const fibula_route *routes, size_t count);
 
 /* Removes the routes with these prefixes, whatever their values are; prefixes without a route are passed over. Otherwise like fibula_live_set. */

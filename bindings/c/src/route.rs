@@ -40,21 +40,37 @@ impl Route {
         Ok(AnyPrefix::new(address(self.family, &self.address)?, self.length)?)
     }
 
-    /// The prefix and the value.
-    pub(crate) fn checked(&self) -> Outcome<(AnyPrefix, u32)> {
+    /// The first bits of the address, which order routes roughly, and equal prefixes not at all.
+    pub(crate) fn start(&self) -> u64 {
+        let bytes = match self.family {
+            4 => self
+                .address
+                .first_chunk::<4>()
+                .map(|&bytes| u64::from(u32::from_be_bytes(bytes)) << 32),
+            _ => self.address.first_chunk().map(|&bytes| u64::from_be_bytes(bytes)),
+        };
+        bytes.unwrap_or_default()
+    }
+
+    pub(crate) fn value(&self) -> u32 {
+        self.value
+    }
+
+    /// The prefix, if there is a value.
+    pub(crate) fn checked(&self) -> Outcome<AnyPrefix> {
         match self.value {
             NONE => Err("the value is FIBULA_NONE, which stands for no route".into()),
-            value => Ok((self.prefix()?, value)),
+            _ => self.prefix(),
         }
     }
 }
 
-/// Reads routes; an error names the first one that is wrong.
-pub(crate) fn all<T>(routes: &[Route], read: impl Fn(&Route) -> Outcome<T>) -> Outcome<Vec<T>> {
-    let named = |(index, route)| {
-        read(route).map_err(|error| format!("route {index} (counted from 0): {error}").into())
-    };
-    routes.iter().enumerate().map(named).collect()
+/// Checks routes before one of them changes a table. An error names the first one that is wrong.
+pub(crate) fn check<T>(routes: &[Route], read: impl Fn(&Route) -> Outcome<T>) -> Outcome<()> {
+    routes.iter().enumerate().try_for_each(|(index, route)| match read(route) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("route {index} (counted from 0): {error}").into()),
+    })
 }
 
 /// An address in network byte order; of IPv4 these are the first four bytes.

@@ -220,6 +220,44 @@ static void live(void) {
         }
     }
 
+    /* A load is one change. It is in no order, and of two routes of a prefix the last one is used. */
+    {
+        enum { LOAD = 70001 };
+        static fibula_route load[LOAD];
+        fibula_live *loaded = fibula_live_new(60000);
+        fibula_reader *of = fibula_reader_new(loaded);
+        uint32_t v4[3], found[3];
+        CHECK(loaded != NULL && of != NULL);
+        for (i = 0; i < LOAD - 1; i++) {
+            uint32_t n = (uint32_t)i * 48271u % 70000u;
+            memset(&load[i], i & 255, sizeof load[i]); /* of IPv4 the other bytes are ignored */
+            load[i].address[0] = (uint8_t)(20 + (n >> 16));
+            load[i].address[1] = (uint8_t)(n >> 8);
+            load[i].address[2] = (uint8_t)n;
+            load[i].address[3] = 0;
+            load[i].family = FIBULA_IPV4;
+            load[i].length = 24;
+            load[i].value = n;
+        }
+        load[LOAD - 1] = load[7];
+        load[LOAD - 1].value = 99999;
+        memset(load[LOAD - 1].address + 4, 0, 12);
+        CHECK(fibula_live_set(loaded, load, LOAD) && fibula_live_flush(loaded, 60000));
+        for (i = 0; i < LOAD; i += 3) {
+            v4[i % 3] = (uint32_t)load[i].address[0] << 24 | (uint32_t)load[i].address[1] << 16 | (uint32_t)load[i].address[2] << 8 | 1u;
+            fibula_reader_lookup4(of, &v4[i % 3], &found[i % 3], 1);
+            CHECK(found[i % 3] == load[i].value);
+        }
+        v4[0] = (uint32_t)load[7].address[0] << 24 | (uint32_t)load[7].address[1] << 16 | (uint32_t)load[7].address[2] << 8;
+        fibula_reader_lookup4(of, v4, found, 1);
+        CHECK(found[0] == 99999);
+        CHECK(fibula_live_remove(loaded, load, LOAD) && fibula_live_flush(loaded, 60000));
+        fibula_reader_lookup4(of, v4, found, 1);
+        CHECK(found[0] == FIBULA_NONE);
+        fibula_reader_free(of);
+        fibula_live_free(loaded);
+    }
+
     /* Threads that read meanwhile. */
     routes[0] = route("10.0.0.0/8", 0);
     routes[1] = route("2000::/8", 0);

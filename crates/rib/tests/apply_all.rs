@@ -139,3 +139,34 @@ fn a_live_table_takes_the_events_of_a_rib() {
     assert_eq!(feed(&mut rib), feed(&mut &live));
     assert_eq!(live.with_rib(contents), contents(&rib));
 }
+
+/// Updates that are held are seen all at once and however many there are, also by updates before and after.
+#[test]
+fn held_updates_are_one_change() {
+    let values: Vec<_> = (0..50).map(|value| [Value::Int(value)]).collect();
+    let updates = updates(3_000, &values);
+    let live = live(Rib::default());
+    for (at, updates) in updates.chunks(600).enumerate() {
+        let hold = (at % 2 == 0).then(|| live.hold());
+        live.flush_within(Duration::ZERO).unwrap();
+        live.flush_within(Duration::from_millis(200 * (at as u64 % 2))).unwrap();
+        let before = live.counters::<u32>(0).unwrap().generations.get();
+        live.apply_all(updates).unwrap();
+        if hold.is_some() {
+            assert!(!live.flush_within(Duration::from_millis(5)).unwrap(), "held");
+        }
+        drop(hold);
+        live.flush().unwrap();
+        let made = live.counters::<u32>(0).unwrap().generations.get() - before;
+        assert!(if at % 2 == 0 { made <= 2 } else { made > 2 }, "{made} generations");
+        for vrf in &VRFS[..2] {
+            let table = live.current::<u32>(*vrf).unwrap();
+            for low in 0..200 {
+                let addr = u32::from_be_bytes([10, 0, 0, low]);
+                let found = table.attributes(table.engine().lookup(addr)).cloned();
+                let expected = live.with_rib(|rib| rib.longest::<u32>(*vrf, addr));
+                assert_eq!(found, expected.map(|(_, path)| path.attributes), "{vrf} {addr:x}");
+            }
+        }
+    }
+}

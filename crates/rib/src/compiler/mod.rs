@@ -62,7 +62,8 @@ pub(crate) struct Compiler<A: Addr> {
     /// Changed prefixes that are in no generation yet, because none could be made.
     unpublished: Vec<Prefix<A>>,
     arrivals: Arrivals,
-    heal: bool,
+    /// The routes are read from the RIB with the next batch: all may have changed, or the engine was wrong.
+    retake: bool,
     /// Whether another engine suits the table better than the current one, and has to be built.
     rechosen: bool,
     /// The last generation that was rebuilt from the RIB because the one before it was wrong.
@@ -179,7 +180,7 @@ impl<A: Addr> Compiler<A> {
             prepared: None,
             unpublished: Vec::new(),
             arrivals: Arrivals::default(),
-            heal: false,
+            retake: false,
             rechosen: false,
             healed: 0,
             patched: 0,
@@ -209,7 +210,7 @@ impl<A: Addr> Compiler<A> {
         let changed = changes.iter().map(|change| change.prefix);
         self.unpublished.extend(changed);
         let routes = self.tables.routes.len();
-        if !self.heal {
+        if !self.retake {
             self.apply(&changes);
         }
         // The compiler pauses only while the table is loaded: otherwise a pause would make batches larger, which
@@ -219,14 +220,14 @@ impl<A: Addr> Compiler<A> {
         // Nothing changes any more. A table that was patched many times is larger and slower than a new one.
         let most = MANY.max(self.tables.routes.len() / 8);
         let anew = due == Due::Idle && changes.is_empty() && self.patched > most;
-        if self.heal || anew || !self.unpublished.is_empty() {
+        if self.retake || anew || !self.unpublished.is_empty() {
             let took = self.make(sequence, anew);
             if is_loading {
                 rest = REST * (self.builds + 1).saturating_sub(REST_FROM).min(RESTS) * took;
             }
         }
         // If no generation could be made, the RIB is known to be ahead of the published one, so no comparison is made.
-        if self.unpublished.is_empty() {
+        if self.unpublished.is_empty() && !self.retake {
             self.audit(&probes);
         }
         self.shared.log.done(rest);
@@ -237,7 +238,7 @@ impl<A: Addr> Compiler<A> {
     /// Copies the current engine, if a batch of as many changes would be patched into a copy. So the copy, and with it
     /// the removal of garbage, takes place while the log collects that batch.
     fn prepare(&mut self, changes: usize) {
-        let is_needed = changes > 0 && self.prepared.is_none() && !self.heal && !self.rechosen;
+        let is_needed = changes > 0 && self.prepared.is_none() && !self.retake && !self.rechosen;
         if !is_needed || self.retired.in_use() > 1 {
             return;
         }
@@ -276,8 +277,9 @@ impl<A: Addr> Compiler<A> {
         // The RIB is locked even if nothing is compared, because the end of a session is one event with many changes.
         let rib = self.shared.rib.lock();
         let batch = self.shared.log.cut();
+        self.retake |= batch.is_whole;
         self.tables.attributes.set_names(rib.value_names());
-        if self.heal {
+        if self.retake {
             self.tables.take(&rib, self.shared.vrf);
         }
         let probes =
@@ -322,7 +324,8 @@ impl<A: Addr> Compiler<A> {
         let Some((engine, name)) = made else { return took };
         self.number += 1;
         self.rechosen = false;
-        if std::mem::take(&mut self.heal) {
+        let is_taken = std::mem::take(&mut self.retake);
+        if is_taken {
             self.healed = self.number;
         }
         let attributes = self.tables.attributes.clone();
@@ -330,7 +333,12 @@ impl<A: Addr> Compiler<A> {
         let old = self.shared.publisher.publish(next);
         self.shared.counters.published(self.shared.log.now(), &std::mem::take(&mut self.arrivals));
         self.shared.counters.generations.add(1);
-        self.retired.put(old, std::mem::take(&mut self.unpublished));
+        let behind = std::mem::take(&mut self.unpublished);
+        self.retired.put(old, behind);
+        if is_taken {
+            // It was wrong, or differs in unknown prefixes.
+            drop(self.retired.take_spare());
+        }
         took
     }
 
@@ -339,7 +347,7 @@ impl<A: Addr> Compiler<A> {
     /// next change.
     fn patched(&mut self) -> Option<Made<A>> {
         let prepared = self.prepared.take();
-        if self.heal || self.rechosen {
+        if self.retake || self.rechosen {
             return None;
         }
         let current = self.shared.publisher.load();
@@ -407,7 +415,7 @@ impl<A: Addr> Compiler<A> {
             found,
             differences: wrong.len() as u64,
         });
-        self.heal = true;
+        self.retake = true;
         // The engine is wrong although it was just built from the RIB, so another one is used if there is one. With
         // none left, the next change or idle second tries again.
         if live.number == self.healed && !self.tables.distrusted.contains(&live.name) {

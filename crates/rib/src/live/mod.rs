@@ -1,6 +1,7 @@
 //! A table that changes while it is read: a RIB, a log, a compiler and readers.
 
 mod engines;
+mod hold;
 mod logs;
 mod pipeline;
 mod shared;
@@ -18,6 +19,7 @@ use crate::status::{Counters, Event, Events, LiveError};
 use crate::sync::Arc;
 use crate::{Audit, Checkpoint, FeedEvent, History, Pacing, Peer, Reader, Rib, TableError};
 use engines::Shares;
+pub use hold::Hold;
 use logs::{Followed, ToLogs};
 use pipeline::Pipeline;
 pub(crate) use shared::SharedRib;

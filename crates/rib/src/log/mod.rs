@@ -6,6 +6,9 @@
 //!     └──── waits while too many prefixes wait, or one for longer than a second ◄──── done ────┘
 //! ```
 //!
+//! A load of a table is one change: from [`Log::hold`] to [`Log::release`] the log keeps no changes and wakes nobody, and
+//! the compiler then reads the whole table from the RIB.
+//!
 //! Invariants:
 //! - for each prefix, the last change is published after all earlier ones or instead of them;
 //! - memory is bounded by the capacity in prefixes, and by what one update can change;
@@ -143,6 +146,21 @@ impl<A: Addr> Log<A> {
     pub(crate) fn writer(&self) -> Writer<'_, A> {
         let state = lock(&self.state);
         Writer { log: self, state, now: self.now() }
+    }
+
+    /// From now on, all changes are parts of one, up to [`Log::release`].
+    pub(crate) fn hold(&self) {
+        let mut state = lock(&self.state);
+        state.queue.hold(true);
+        self.set_full(&state);
+    }
+
+    /// Ends what [`Log::hold`] began.
+    pub(crate) fn release(&self) {
+        let mut state = lock(&self.state);
+        state.queue.hold(false);
+        self.set_full(&state);
+        self.to_compiler.notify_one();
     }
 
     /// Waits until a cut is due.

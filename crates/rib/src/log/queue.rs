@@ -30,6 +30,10 @@ impl Default for Pacing {
 pub(super) struct Queue<A: Addr> {
     pub(super) pacing: Pacing,
     pending: HashMap<Prefix<A>, Change<A>>,
+    /// The changes are parts of one: none is due, and the feed does not wait.
+    is_held: bool,
+    /// The next batch is the whole table, so its changes are not kept.
+    is_whole: bool,
     /// The arrival time of the first waiting change.
     oldest: Option<u64>,
     /// The arrival time of the first change that was cut and is not published.
@@ -45,6 +49,8 @@ pub(super) struct Queue<A: Addr> {
 pub struct Batch<A: Addr> {
     /// The last change of each prefix, sorted by prefix.
     pub changes: Vec<Change<A>>,
+    /// Whether any prefix may have changed, and `changes` is empty.
+    pub is_whole: bool,
     /// The position in the feed of the last update in these changes.
     pub sequence: u64,
     /// The arrival times of the changes.
@@ -77,6 +83,8 @@ impl<A: Addr> Queue<A> {
         Self {
             pacing,
             pending: HashMap::new(),
+            is_held: false,
+            is_whole: false,
             oldest: None,
             in_flight: None,
             rests_until: 0,
@@ -87,16 +95,26 @@ impl<A: Addr> Queue<A> {
 
     /// Adds a change at this time, in microseconds. It replaces an earlier change of its prefix.
     pub(super) fn push(&mut self, now: u64, change: Change<A>, sequence: u64) {
-        self.pending.insert(change.prefix, change);
+        if self.is_held && !self.is_whole {
+            (self.is_whole, self.pending) = (true, HashMap::new());
+        }
+        if !self.is_whole {
+            self.pending.insert(change.prefix, change);
+        }
         self.oldest.get_or_insert(now);
         self.arrivals.add(now);
         self.sequence = sequence;
     }
 
+    /// Whether the changes from now on, until this ends, are parts of one.
+    pub(super) fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
     /// Whether the feed must wait, because too many prefixes wait or one has waited for too long.
     pub(super) fn is_full(&self, now: u64) -> bool {
         let is_late = self.lag(now) > micros(self.pacing.late);
-        is_late || self.pending.len() >= self.pacing.capacity
+        !self.is_held && (is_late || self.pending.len() >= self.pacing.capacity)
     }
 
     /// How long the oldest unpublished change has waited, in microseconds; 0 if there is none.
@@ -107,8 +125,8 @@ impl<A: Addr> Queue<A> {
 
     /// How long until a cut is due; `None` if nothing waits.
     pub(super) fn due(&self, now: u64) -> Option<Duration> {
-        let since = self.oldest?;
-        if self.pending.len() >= self.pacing.capacity {
+        let since = self.oldest.filter(|_| !self.is_held)?;
+        if self.is_whole || self.pending.len() >= self.pacing.capacity {
             return Some(Duration::ZERO);
         }
         let at = since.saturating_add(micros(self.pacing.bucket)).max(self.rests_until);
@@ -120,7 +138,13 @@ impl<A: Addr> Queue<A> {
         let mut changes: Vec<_> = self.pending.drain().map(|(_, change)| change).collect();
         changes.sort_unstable_by_key(|change| change.prefix);
         self.in_flight = self.oldest.take();
-        Batch { changes, sequence: self.sequence, arrivals: std::mem::take(&mut self.arrivals) }
+        let is_whole = std::mem::take(&mut self.is_whole);
+        Batch {
+            changes,
+            is_whole,
+            sequence: self.sequence,
+            arrivals: std::mem::take(&mut self.arrivals),
+        }
     }
 
     /// Ends a batch that is published or never will be. The next cut is not due before `rest` has passed, or half of
@@ -132,11 +156,11 @@ impl<A: Addr> Queue<A> {
 
     /// Whether all changes are published.
     pub(super) fn is_idle(&self) -> bool {
-        self.pending.is_empty() && self.in_flight.is_none()
+        self.is_empty() && self.in_flight.is_none()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.pending.is_empty()
+        self.oldest.is_none()
     }
 }
 
@@ -179,6 +203,37 @@ mod tests {
         assert!(!queue.is_idle());
         queue.done(0, Duration::ZERO);
         assert!(queue.is_idle());
+    }
+
+    /// While changes are parts of one, none is due or late, however many there are; then all are due at once.
+    #[test]
+    fn held_changes_become_one_batch_of_the_whole_table() {
+        let mut queue = Queue::new(Pacing { capacity: 2, ..Pacing::default() }, 0);
+        queue.push(0, change("9.0.0.0/8", 1), 1);
+        queue.hold(true);
+        for (now, prefix) in [(10, "10.0.0.0/8"), (20, "11.0.0.0/8"), (2000, "12.0.0.0/8")] {
+            queue.push(now * MS, change(prefix, 1), now);
+            assert!(queue.due(now * MS).is_none() && !queue.is_full(now * MS) && !queue.is_idle());
+        }
+        queue.hold(false);
+        queue.push(2001 * MS, change("13.0.0.0/8", 1), 2001);
+        assert_eq!(queue.due(2001 * MS), Some(Duration::ZERO));
+        let batch = queue.cut();
+        assert_eq!((batch.changes.len(), batch.is_whole, batch.sequence), (0, true, 2001));
+        assert_eq!(batch.arrivals.0.iter().map(|(_, count)| count).sum::<u64>(), 5);
+        queue.done(2002 * MS, Duration::ZERO);
+        assert!(queue.is_idle());
+        // A batch that is cut while changes are held is not the last one.
+        queue.hold(true);
+        queue.push(2003 * MS, change("10.0.0.0/8", 2), 2003);
+        assert!(queue.cut().is_whole);
+        queue.push(2004 * MS, change("11.0.0.0/8", 2), 2004);
+        queue.hold(false);
+        assert!(queue.cut().is_whole);
+        queue.hold(true);
+        queue.hold(false);
+        queue.push(2005 * MS, change("11.0.0.0/8", 3), 2005);
+        assert_eq!(queue.cut().changes, [change("11.0.0.0/8", 3)]);
     }
 
     #[test]
