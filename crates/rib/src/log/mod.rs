@@ -6,7 +6,7 @@
 //!     └──── waits while too many prefixes wait, or one for longer than a second ◄──── done ────┘
 //! ```
 //!
-//! A load of a table is one change: from [`Log::hold`] to [`Log::release`] the log keeps no changes and wakes nobody, and
+//! A load of a table is one change: from [`Log::hold`] to [`Log::release`] the log keeps no changes and none is due;
 //! the compiler then reads the whole table from the RIB.
 //!
 //! Invariants:
