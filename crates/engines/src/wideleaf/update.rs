@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use bytemuck::Pod;
 use fibula_core::{BuildError, Patched, Prefix, Routes};
 use fibula_simd::Table;
@@ -17,6 +15,7 @@ const BLOCKS_MAX: usize = 1 << 15;
 const CHILDREN_MAX: u32 = 64;
 
 /// The place of a block's word, and how many successive tables the block may have.
+#[derive(Clone, Copy)]
 struct Word {
     place: usize,
     levels: usize,
@@ -49,31 +48,32 @@ impl<C: Codes> Tables<C> {
         routes: &Routes<u128>,
         changed: &[Prefix<u128>],
     ) -> Result<Option<Patched>, BuildError> {
-        let mut blocks = BTreeMap::new();
+        let mut blocks = Vec::with_capacity(changed.len());
         for &prefix in changed {
             for entry in super::root(prefix.first())..=super::root(prefix.last()) {
                 self.around(entry, prefix, |block, word| {
-                    blocks.insert(block, word);
+                    if blocks.last().is_none_or(|(last, _)| *last != block) {
+                        blocks.push((block, word));
+                    }
                 });
                 if blocks.len() > BLOCKS_MAX {
                     return Ok(Some(Patched::Rebuild));
                 }
             }
         }
+        // A block is sorted before the blocks within it.
+        blocks.sort_unstable_by_key(|&(block, _)| block);
+        blocks.dedup_by(|(block, _), (before, _)| before.covers(*block));
+        let (blocks, at): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();
         let (windows_at, words_at, units_at) =
             (self.windows_used, self.words_used, self.units_used);
         let mut parts = Parts::<C>::new(routes, windows_at, words_at, units_at);
-        let mut words: Vec<(usize, u32)> = Vec::new();
-        let (mut done, mut near) = (None::<Prefix<u128>>, 0);
-        for (block, Word { place, levels }) in blocks {
-            // A block is sorted before the blocks within it.
-            if done.is_some_and(|done| done.covers(block)) {
-                continue;
-            }
-            let cells = Cells::new::<C::Unit>(routes.ranges_within_near(block, &mut near));
+        let mut words: Vec<(usize, u32)> = Vec::with_capacity(blocks.len());
+        routes.each_within(&blocks, |ranges| {
+            let (block, Word { place, levels }) = (blocks[words.len()], at[words.len()]);
+            let cells = Cells::new::<C::Unit>(ranges);
             words.push((place, parts.block_word(&cells, block, levels, &mut 0)));
-            done = Some(block);
-        }
+        });
         if parts.overflows() {
             return Ok(None);
         }
