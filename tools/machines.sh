@@ -1,27 +1,84 @@
 # Other machines: tests in an emulator, and compiling for other systems.
 # shellcheck shell=bash
+# shellcheck disable=SC2154 # target is lib.sh's
 
-# portable: no vectors there, so it is the scalar code of core, filter and engines that runs.
+# foreign TRIPLE: sets `foreign_cargo` and `foreign_flags`, with which cargo compiles for it: with the standard library
+# that rustup has for the project's toolchain, or else with the one that nightly builds from its sources; it says which.
+# Fails if there is neither.
+foreign() {
+    foreign_cargo=(cargo) foreign_flags=(--target "$1")
+    if rustup target list --installed | grep -qx "$1" || rustup target add "$1" 2>/dev/null; then
+        say "$1: the standard library of rustup"
+    elif nightly_component rust-src; then
+        foreign_cargo+=(+nightly) foreign_flags+=(-Zbuild-std)
+        say "$1: rustup cannot get its standard library here, so nightly builds it"
+    else
+        return 1
+    fi
+}
+
+# portable [TRIPLE...]: tests of core, filter and engines on other machines. On s390x and i686 the scalar code runs, on
+# arm64 that and NEON.
 portable() {
-    local triple
+    local triple left=() triples=("$@")
+    [ $# != 0 ] || triples=(i686-unknown-linux-gnu s390x-unknown-linux-gnu aarch64-unknown-linux-gnu)
     if [ "$(uname -m)" != x86_64 ] || ! have apt-get || ! have rustup; then
         die "portable needs Debian or Ubuntu on x86-64, and rustup"
     fi
-    packages qemu-s390x=qemu-user s390x-linux-gnu-gcc=gcc-s390x-linux-gnu i686-linux-gnu-gcc=gcc-i686-linux-gnu
-    [ -e /usr/s390x-linux-gnu/lib/crt1.o ] || packages no-such-command=libc6-dev-s390x-cross
-    [ -e /usr/i686-linux-gnu/lib/crt1.o ] || packages no-such-command=libc6-dev-i386-cross
     export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER=s390x-linux-gnu-gcc
     export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER="qemu-s390x -L /usr/s390x-linux-gnu"
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
     export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_LINKER=i686-linux-gnu-gcc
     # Runs as it is, with the C library that came with the compiler.
     export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_RUNNER="/usr/i686-linux-gnu/lib/ld-linux.so.2 --library-path /usr/i686-linux-gnu/lib"
-    for triple in i686-unknown-linux-gnu s390x-unknown-linux-gnu; do
+    for triple in "${triples[@]}"; do
+        case $triple in
+            i686-unknown-linux-gnu | s390x-unknown-linux-gnu | aarch64-unknown-linux-gnu) ;;
+            *) die "portable knows only i686-, s390x- and aarch64-unknown-linux-gnu, not $triple" ;;
+        esac
+        if ! foreign "$triple"; then
+            left+=("$triple: rustup cannot get its standard library, and no nightly toolchain has rust-src to build it")
+            [ $# = 0 ] || die "${left[-1]}"
+            continue
+        fi
+        case $triple in
+            i686-*) compiler_for i686 i386 ;;
+            s390x-*) compiler_for s390x s390x; packages qemu-s390x=qemu-user ;;
+            aarch64-*) compiler_for aarch64 arm64; packages qemu-aarch64=qemu-user ;;
+        esac
         step "core and engines on $triple"
-        rustup target add "$triple" 2>/dev/null
-        cargo test --quiet --target "$triple" -p fibula-core -p fibula-filter --lib
-        # Of the suite on every engine, what an emulator can do in minutes.
-        cargo test --quiet --target "$triple" -p fibula-engines --test engines -- edge_tables dense_tables \
-            batch_lengths hops_out_of_range miri::
+        foreign_test -p fibula-core -p fibula-filter --lib
+        # Of the suite on every engine, what an emulator can do in minutes, in each instruction set of the machine.
+        foreign_test -p fibula-engines --test engines -- edge_tables dense_tables batch_lengths hops_out_of_range miri::
+        case $triple in
+            aarch64-*) portable_neon ;;
+        esac
+    done
+    [ ${#left[@]} = 0 ] || printf 'NOT TESTED  %s\n' "${left[@]}" >&2
+}
+
+# compiler_for MACHINE DEBIAN: the C compiler for a machine, and its C library.
+compiler_for() {
+    packages "$1-linux-gnu-gcc=gcc-$1-linux-gnu"
+    [ -e "/usr/$1-linux-gnu/lib/crt1.o" ] || packages "no-such-command=libc6-dev-$2-cross"
+}
+
+foreign_test() {
+    "${foreign_cargo[@]}" test --quiet "${foreign_flags[@]}" "$@"
+}
+
+# portable_neon: what has code for NEON beside the engines, and the command.
+portable_neon() {
+    # Each operation of the vectors beside the scalar one. Left out are long tests of text against the standard library.
+    foreign_test -p fibula-simd --lib -- --skip near_addresses_equal_std
+    foreign_test -p fibula-filter --test filter
+    step "the command on arm64, in NEON and in scalar code"
+    "${foreign_cargo[@]}" build --quiet "${foreign_flags[@]}" -p fibula-cli
+    local isa command=(qemu-aarch64 -L /usr/aarch64-linux-gnu "$target/aarch64-unknown-linux-gnu/debug/fibula")
+    "${command[@]}" lookup 8.8.8.8 2001:4860:4860::8888
+    for isa in neon scalar; do
+        "${command[@]}" verify --table gen:v4:2024:2000:1,gen:v6:2024:2000:1 --engines auto,planb --random 20000 --isa "$isa"
     done
 }
 
