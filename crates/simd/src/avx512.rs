@@ -197,8 +197,8 @@ unsafe impl Simd for Avx512 {
         // Two half lines are compared at once: those of a lane and the fourth one after it.
         const HALVES: [u64; 8] = [0, 1, 0, 1, 2, 3, 2, 3];
         let mut verdicts = [0_u32; 4];
-        // SAFETY: `self` proves that the machine has AVX-512 F, BW and VL; the caller guarantees that the half lines can
-        // be read. The writes are volatile because otherwise the compiler moves each mask to a register of its own.
+        // SAFETY: `self` proves that the machine has AVX-512 F, BW and VL; the caller guarantees that the half lines
+        // can be read. The writes are volatile because otherwise the compiler moves each mask to a register of its own.
         unsafe {
             let keys = _mm512_permutexvar_epi64(
                 _mm512_loadu_si512(HALVES.as_ptr().cast()),

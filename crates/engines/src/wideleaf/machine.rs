@@ -16,8 +16,8 @@ use super::{Tables, Variant};
 //   loaded, batches of 64 and more compare two half lines at once.
 
 impl Variant {
-    /// The variant that tables have on this machine unless [`Config::variant`](super::Config::variant) sets another. With
-    /// AVX-512, the time of gathers is measured, once a process, in less than 1 ms.
+    /// The variant that tables have on this machine unless [`Config::variant`](super::Config::variant) sets another.
+    /// With AVX-512, the time of gathers is measured, once a process, in less than 1 ms.
     ///
     /// ```
     /// use fibula_engines::wideleaf::Variant;

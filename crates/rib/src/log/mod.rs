@@ -151,14 +151,14 @@ impl<A: Addr> Log<A> {
     /// From now on, all changes are parts of one, up to [`Log::release`].
     pub(crate) fn hold(&self) {
         let mut state = lock(&self.state);
-        state.queue.hold(true);
+        state.queue.hold();
         self.set_full(&state);
     }
 
     /// Ends what [`Log::hold`] began.
     pub(crate) fn release(&self) {
         let mut state = lock(&self.state);
-        state.queue.hold(false);
+        state.queue.release();
         self.set_full(&state);
         self.to_compiler.notify_one();
     }

@@ -30,8 +30,8 @@ impl Default for Pacing {
 pub(super) struct Queue<A: Addr> {
     pub(super) pacing: Pacing,
     pending: HashMap<Prefix<A>, Change<A>>,
-    /// The changes are parts of one: none is due, and the feed does not wait.
-    is_held: bool,
+    /// Number of holds: while there is one, the changes are parts of one, none is due, and the feed does not wait.
+    holds: usize,
     /// The next batch is the whole table, so its changes are not kept.
     is_whole: bool,
     /// The arrival time of the first waiting change.
@@ -83,7 +83,7 @@ impl<A: Addr> Queue<A> {
         Self {
             pacing,
             pending: HashMap::new(),
-            is_held: false,
+            holds: 0,
             is_whole: false,
             oldest: None,
             in_flight: None,
@@ -95,7 +95,7 @@ impl<A: Addr> Queue<A> {
 
     /// Adds a change at this time, in microseconds. It replaces an earlier change of its prefix.
     pub(super) fn push(&mut self, now: u64, change: Change<A>, sequence: u64) {
-        if self.is_held && !self.is_whole {
+        if self.holds > 0 && !self.is_whole {
             (self.is_whole, self.pending) = (true, HashMap::new());
         }
         if !self.is_whole {
@@ -106,15 +106,20 @@ impl<A: Addr> Queue<A> {
         self.sequence = sequence;
     }
 
-    /// Whether the changes from now on, until this ends, are parts of one.
-    pub(super) fn hold(&mut self, is_held: bool) {
-        self.is_held = is_held;
+    /// The changes from now on, until the [release](Self::release), are parts of one.
+    pub(super) fn hold(&mut self) {
+        self.holds += 1;
+    }
+
+    /// A hold ends; the last one makes the changes due.
+    pub(super) fn release(&mut self) {
+        self.holds = self.holds.saturating_sub(1);
     }
 
     /// Whether the feed must wait, because too many prefixes wait or one has waited for too long.
     pub(super) fn is_full(&self, now: u64) -> bool {
         let is_late = self.lag(now) > micros(self.pacing.late);
-        !self.is_held && (is_late || self.pending.len() >= self.pacing.capacity)
+        self.holds == 0 && (is_late || self.pending.len() >= self.pacing.capacity)
     }
 
     /// How long the oldest unpublished change has waited, in microseconds; 0 if there is none.
@@ -125,7 +130,7 @@ impl<A: Addr> Queue<A> {
 
     /// How long until a cut is due; `None` if nothing waits.
     pub(super) fn due(&self, now: u64) -> Option<Duration> {
-        let since = self.oldest.filter(|_| !self.is_held)?;
+        let since = self.oldest.filter(|_| self.holds == 0)?;
         if self.is_whole || self.pending.len() >= self.pacing.capacity {
             return Some(Duration::ZERO);
         }
@@ -210,12 +215,16 @@ mod tests {
     fn held_changes_become_one_batch_of_the_whole_table() {
         let mut queue = Queue::new(Pacing { capacity: 2, ..Pacing::default() }, 0);
         queue.push(0, change("9.0.0.0/8", 1), 1);
-        queue.hold(true);
+        queue.hold();
         for (now, prefix) in [(10, "10.0.0.0/8"), (20, "11.0.0.0/8"), (2000, "12.0.0.0/8")] {
             queue.push(now * MS, change(prefix, 1), now);
             assert!(queue.due(now * MS).is_none() && !queue.is_full(now * MS) && !queue.is_idle());
         }
-        queue.hold(false);
+        // Two loads at once end with the last of them.
+        queue.hold();
+        queue.release();
+        assert!(queue.due(2000 * MS).is_none());
+        queue.release();
         queue.push(2001 * MS, change("13.0.0.0/8", 1), 2001);
         assert_eq!(queue.due(2001 * MS), Some(Duration::ZERO));
         let batch = queue.cut();
@@ -224,14 +233,14 @@ mod tests {
         queue.done(2002 * MS, Duration::ZERO);
         assert!(queue.is_idle());
         // A batch that is cut while changes are held is not the last one.
-        queue.hold(true);
+        queue.hold();
         queue.push(2003 * MS, change("10.0.0.0/8", 2), 2003);
         assert!(queue.cut().is_whole);
         queue.push(2004 * MS, change("11.0.0.0/8", 2), 2004);
-        queue.hold(false);
+        queue.release();
         assert!(queue.cut().is_whole);
-        queue.hold(true);
-        queue.hold(false);
+        queue.hold();
+        queue.release();
         queue.push(2005 * MS, change("11.0.0.0/8", 3), 2005);
         assert_eq!(queue.cut().changes, [change("11.0.0.0/8", 3)]);
     }
