@@ -1,9 +1,8 @@
 use core::arch::x86_64::{
-    __m256i, __m512i, _mm_and_si128, _mm_loadu_si128, _mm_set1_epi32, _mm_srli_epi32,
-    _mm256_add_epi32, _mm256_and_si256, _mm256_cmplt_epu16_mask, _mm256_cmplt_epu32_mask,
-    _mm256_cvtepu16_epi32, _mm256_i32gather_epi32, _mm256_loadu_si256, _mm256_lzcnt_epi32,
-    _mm256_mask_blend_epi32, _mm256_mask_i32gather_epi32, _mm256_maskz_compress_epi32,
-    _mm256_movepi32_mask, _mm256_or_si256, _mm256_permutexvar_epi32, _mm256_set_m128i,
+    __m256i, __m512i, _mm_loadu_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_cmplt_epu16_mask,
+    _mm256_cmplt_epu32_mask, _mm256_cvtepu16_epi32, _mm256_i32gather_epi32, _mm256_loadu_si256,
+    _mm256_lzcnt_epi32, _mm256_mask_blend_epi32, _mm256_mask_i32gather_epi32,
+    _mm256_maskz_compress_epi32, _mm256_movepi32_mask, _mm256_or_si256, _mm256_permutexvar_epi32,
     _mm256_set1_epi32, _mm256_sllv_epi32, _mm256_srlv_epi32, _mm256_sub_epi32, _mm512_add_epi32,
     _mm512_and_si512, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi32_mask,
     _mm512_cmpeq_epi64_mask, _mm512_cmplt_epu16_mask, _mm512_cmplt_epu32_mask,
@@ -11,9 +10,9 @@ use core::arch::x86_64::{
     _mm512_i32gather_epi32, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_lzcnt_epi32,
     _mm512_mask_blend_epi32, _mm512_mask_i32gather_epi32, _mm512_maskz_compress_epi32,
     _mm512_movepi32_mask, _mm512_or_si512, _mm512_permutex_epi64, _mm512_permutex2var_epi32,
-    _mm512_permutexvar_epi32, _mm512_permutexvar_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_shuffle_epi32, _mm512_shuffle_i64x2, _mm512_sllv_epi32, _mm512_srlv_epi32,
-    _mm512_srlv_epi64, _mm512_sub_epi32, _mm512_testn_epi64_mask, _mm512_xor_si512,
+    _mm512_permutexvar_epi32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_shuffle_epi32,
+    _mm512_shuffle_i64x2, _mm512_sllv_epi32, _mm512_srlv_epi32, _mm512_srlv_epi64,
+    _mm512_sub_epi32, _mm512_testn_epi64_mask, _mm512_xor_si512,
 };
 
 use crate::sealed::Sealed;
@@ -193,31 +192,29 @@ unsafe impl Simd for Avx512 {
         lines: *const [u16; 16],
         places: [u32; 8],
         keys: Avx512HalfRow,
-    ) -> Avx512HalfRow {
-        // Two half lines are compared at once: those of a lane and the fourth one after it.
-        const HALVES: [u64; 8] = [0, 1, 0, 1, 2, 3, 2, 3];
-        let mut verdicts = [0_u32; 4];
-        // SAFETY: `self` proves that the machine has AVX-512 F, BW and VL; the caller guarantees that the half lines
-        // can be read. The writes are volatile because otherwise the compiler moves each mask to a register of its own.
+        verdicts: &mut [u16; 8],
+    ) {
+        // As in `below16_rows`: the even lanes' keys in both quarters of the lower half, the odd ones' in the upper.
+        const EVEN_ODD: [u32; 16] = [0, 2, 4, 6, 0, 2, 4, 6, 1, 3, 5, 7, 1, 3, 5, 7];
+        let verdicts = verdicts.as_mut_ptr().cast::<u32>();
+        // SAFETY: `self` proves that the machine has AVX-512 F and BW; eight verdicts are four words; the caller
+        // guarantees that the half lines can be read.
         unsafe {
-            let keys = _mm512_permutexvar_epi64(
-                _mm512_loadu_si512(HALVES.as_ptr().cast()),
+            let keys = _mm512_permutexvar_epi32(
+                _mm512_loadu_si512(EVEN_ODD.as_ptr().cast()),
                 _mm512_castsi256_si512(keys.0),
             );
-            let below = |i: usize, to: *mut u32, keys| {
+            let below = |i: usize, keys| {
                 let line =
                     |at: usize| _mm256_loadu_si256(lines.byte_add(places[at] as usize).cast());
-                let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(line(i)), line(i + 4));
-                to.add(i).write_volatile(_mm512_cmplt_epu16_mask(both, keys));
+                let both =
+                    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(line(2 * i)), line(2 * i + 1));
+                verdicts.add(i).write_unaligned(_mm512_cmplt_epu16_mask(both, keys));
             };
-            let to = verdicts.as_mut_ptr();
-            below(0, to, _mm512_shuffle_epi32::<0x00>(keys));
-            below(1, to, _mm512_shuffle_epi32::<0x55>(keys));
-            below(2, to, _mm512_shuffle_epi32::<0xaa>(keys));
-            below(3, to, _mm512_shuffle_epi32::<0xff>(keys));
-            let all = _mm_loadu_si128(to.cast());
-            let low = _mm_and_si128(all, _mm_set1_epi32(0xffff));
-            Avx512HalfRow(_mm256_set_m128i(_mm_srli_epi32::<16>(all), low))
+            below(0, _mm512_shuffle_epi32::<0x00>(keys));
+            below(1, _mm512_shuffle_epi32::<0x55>(keys));
+            below(2, _mm512_shuffle_epi32::<0xaa>(keys));
+            below(3, _mm512_shuffle_epi32::<0xff>(keys));
         }
     }
     #[inline(always)]

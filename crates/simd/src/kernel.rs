@@ -85,13 +85,13 @@ pub unsafe trait Simd: Sealed + Copy + Send + Sync + 'static {
         lines: *const [u16; 16],
         places: [u32; 8],
         keys: Self::HalfRow,
-    ) -> Self::HalfRow {
-        let (mut below, searched) = ([0; 8], keys.words());
-        for ((to, place), key) in below.iter_mut().zip(places).zip(searched) {
+        verdicts: &mut [u16; 8],
+    ) {
+        let keys = keys.words();
+        for ((to, place), key) in verdicts.iter_mut().zip(places).zip(keys) {
             // SAFETY: the caller's.
-            *to = self.below16(unsafe { &*lines.byte_add(place as usize) }, key).into();
+            *to = self.below16(unsafe { &*lines.byte_add(place as usize) }, key);
         }
-        keys.load(&below)
     }
     /// How many of the line's keys `first..first + len`, which are sorted, are below the key. Within
     /// the line. Branch-free.

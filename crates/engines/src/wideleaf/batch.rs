@@ -296,42 +296,8 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
                 }
             }
         }
-        // A batch of 8 compares two half lines at once. With more half rows this takes longer.
-        if N == 1 && L == HALF_ROW && S::ROWS_WHOLE && !GATHERS {
-            let any = self.simd.splat_half_row(0);
-            let eight = |words: &[u32; L]| *words.first_chunk::<HALF_ROW>().expect("half a row");
-            for i in 0..N {
-                let keys = any.load(&eight(&searched[i]));
-                // SAFETY: the units of records that entries name can be read, and so can the first unit.
-                let below =
-                    unsafe { C::Unit::below_half_row(self.simd, all, eight(&units[i]), keys) };
-                let below = below.words();
-                let below = record.load(below.first_chunk().expect("half a row"));
-                let at = code_places::<C, _, L>(records[i], below);
-                // SAFETY: the records can be read, and a record has a code for each rank.
-                let read = unsafe { at.shr(record.splat(2)).gather(all.cast()) };
-                words[i] = words[i].if_below(words[i], record, code_words::<C, _, L>(read, at));
-            }
-            return;
-        }
         let mut verdicts = [[<C::Unit as UnitRows>::Verdict::default(); L]; N];
-        for ((to, units), keys) in verdicts.iter_mut().zip(&units).zip(&searched) {
-            for (lane, ((to, unit), key)) in to.iter_mut().zip(units).zip(keys).enumerate() {
-                let volatile = N == 1 && L == HALF_ROW && lane >= L / 2;
-                // SAFETY: references can be read and written, the units of records that entries name can be read, and
-                // so can the first unit. The write is volatile because otherwise the compiler moves each mask to a
-                // register of its own, the reads are because otherwise it takes the words out of vectors.
-                unsafe {
-                    let (unit, key) = if volatile {
-                        ((&raw const *unit).read_volatile(), (&raw const *key).read_volatile())
-                    } else {
-                        (*unit, *key)
-                    };
-                    let unit = &*all.byte_add(unit as usize);
-                    (&raw mut *to).write_volatile(unit.below(self.simd, key));
-                }
-            }
-        }
+        self.compare(&units, &searched, &mut verdicts);
         if GATHERS || L == HALF_ROW && S::ROWS_WHOLE {
             for ((words, &records), verdicts) in words.iter_mut().zip(&records).zip(&verdicts) {
                 let below = C::Unit::verdicts(record, verdicts);
@@ -352,6 +318,45 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         let read = unsafe { load_rows(places, all.cast()) };
         for ((words, at), read) in words.iter_mut().zip(at).zip(read) {
             *words = words.if_below(*words, record, code_words::<C, _, L>(read, at));
+        }
+    }
+
+    /// Compares each key with the unit of the same number.
+    #[inline(always)]
+    fn compare<const L: usize, const N: usize>(
+        &self,
+        units: &[[u32; L]; N],
+        keys: &[[u32; L]; N],
+        verdicts: &mut [[<C::Unit as UnitRows>::Verdict; L]; N],
+    ) {
+        let all = self.tables.units.as_ptr();
+        // A batch of 8 compares two half lines at once. With more half rows this takes longer.
+        if N == 1
+            && !GATHERS
+            && S::ROWS_WHOLE
+            && let (Some(units), Some(keys)) = (units[0].as_array(), keys[0].as_array())
+            && let Some(verdicts) = verdicts[0].as_mut_array()
+        {
+            let keys = self.simd.splat_half_row(0).load(keys);
+            // SAFETY: the units of records that entries name can be read, and so can the first unit.
+            return unsafe { C::Unit::below_half_row(self.simd, all, *units, keys, verdicts) };
+        }
+        for ((to, units), keys) in verdicts.iter_mut().zip(units).zip(keys) {
+            for (lane, ((to, unit), key)) in to.iter_mut().zip(units).zip(keys).enumerate() {
+                let volatile = N == 1 && L == HALF_ROW && lane >= L / 2;
+                // SAFETY: references can be read and written, the units of records that entries name can be read, and
+                // so can the first unit. The write is volatile because otherwise the compiler moves each mask to a
+                // register of its own, the reads are because otherwise it takes the words out of vectors.
+                unsafe {
+                    let (unit, key) = if volatile {
+                        ((&raw const *unit).read_volatile(), (&raw const *key).read_volatile())
+                    } else {
+                        (*unit, *key)
+                    };
+                    let unit = &*all.byte_add(unit as usize);
+                    (&raw mut *to).write_volatile(unit.below(self.simd, key));
+                }
+            }
         }
     }
 

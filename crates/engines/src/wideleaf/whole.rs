@@ -208,16 +208,23 @@ pub(super) trait UnitRows: Sized {
         verdicts: &mut [Self::Verdict; ROW],
     );
 
-    /// The same for half a row; gives the verdicts as words.
+    /// The same for half a row, whose places are taken as they are.
     ///
     /// # Safety
     /// As there.
+    #[inline(always)]
     unsafe fn below_half_row<S: Simd>(
         simd: S,
         units: *const Self,
         places: [u32; HALF_ROW],
         keys: S::HalfRow,
-    ) -> S::HalfRow;
+        verdicts: &mut [Self::Verdict; HALF_ROW],
+    ) where
+        Self: Unit,
+    {
+        // SAFETY: the caller's.
+        unsafe { one_by_one(simd, units, places, keys.words(), verdicts) };
+    }
 }
 
 impl UnitRows for Half {
@@ -229,9 +236,10 @@ impl UnitRows for Half {
         units: *const Self,
         places: [u32; HALF_ROW],
         keys: S::HalfRow,
-    ) -> S::HalfRow {
+        verdicts: &mut [u16; HALF_ROW],
+    ) {
         // SAFETY: the caller's.
-        unsafe { simd.below16_half_row(units, places, keys) }
+        unsafe { simd.below16_half_row(units, places, keys, verdicts) };
     }
 
     #[inline(always)]
@@ -251,21 +259,6 @@ impl UnitRows for Line {
     type Verdict = u32;
 
     #[inline(always)]
-    unsafe fn below_half_row<S: Simd>(
-        simd: S,
-        units: *const Self,
-        places: [u32; HALF_ROW],
-        keys: S::HalfRow,
-    ) -> S::HalfRow {
-        let mut below = [0; HALF_ROW];
-        for ((to, place), key) in below.iter_mut().zip(places).zip(keys.words()) {
-            // SAFETY: the caller's.
-            *to = unsafe { &*units.byte_add(place as usize) }.below(simd, key);
-        }
-        keys.load(&below)
-    }
-
-    #[inline(always)]
     unsafe fn below_rows<S: Simd>(
         simd: S,
         units: *const Self,
@@ -273,13 +266,27 @@ impl UnitRows for Line {
         keys: S::Row,
         verdicts: &mut [u32; ROW],
     ) {
-        for ((to, place), key) in verdicts.iter_mut().zip(places.0).zip(keys.words()) {
-            // SAFETY: the caller's. The write is volatile because otherwise the compiler moves each mask to a register
-            // of its own.
-            unsafe {
-                let unit = &*units.byte_add(place as usize);
-                (&raw mut *to).write_volatile(unit.below(simd, key));
-            }
+        // SAFETY: the caller's.
+        unsafe { one_by_one(simd, units, places.0, keys.words(), verdicts) };
+    }
+}
+
+/// # Safety
+/// As of [`UnitRows::below_rows`].
+#[inline(always)]
+unsafe fn one_by_one<S: Simd, U: Unit, const N: usize>(
+    simd: S,
+    units: *const U,
+    places: [u32; N],
+    keys: [u32; N],
+    verdicts: &mut [U::Verdict; N],
+) {
+    for ((to, place), key) in verdicts.iter_mut().zip(places).zip(keys) {
+        // SAFETY: the caller's. The write is volatile because otherwise the compiler moves each mask to a register of
+        // its own.
+        unsafe {
+            let unit = &*units.byte_add(place as usize);
+            (&raw mut *to).write_volatile(unit.below(simd, key));
         }
     }
 }

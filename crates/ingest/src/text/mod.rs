@@ -34,7 +34,7 @@ mod layout;
 mod names;
 mod options;
 mod overlap;
-
+mod ranges;
 mod roles;
 mod rows;
 mod sniff;

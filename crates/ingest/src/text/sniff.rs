@@ -2,11 +2,12 @@
 
 use super::cells::is_key;
 use super::fields::Delimiter;
-use super::guess::{Guess, MAX_FIELDS, is_decimal_ranges};
+use super::guess::{Guess, MAX_FIELDS};
 use super::header::{self, is_header, without_header};
 use super::key::{Key, parse_key};
 use super::layout::{Column, Layout, has_leading_zeros, is_missing, parse_int};
 use super::options::{HeaderLine, TextOptions};
+use super::ranges::is_decimal_ranges;
 use super::roles::{AddressColumns, Roles, SampleRow};
 use super::rows::Rows;
 use crate::{ColumnDecl, ColumnKind, Format, HostBits, ScalarType};
