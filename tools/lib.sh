@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 
 target=${CARGO_TARGET_DIR:-target}
+# The file by which OpenCL finds PoCL, its driver for the CPU.
+pocl=/etc/OpenCL/vendors/pocl.icd
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 die() { printf 'dev: %s\n' "$*" >&2; exit 1; }
@@ -45,6 +47,9 @@ setup() {
     fi
     # Compiles the router's programs for the kernel.
     [ "$(uname)" != Linux ] || ! have apt-get || { [ "$(id -u)" != 0 ] && ! have sudo; } || packages clang=clang
+    # Executes the kernels of accelerators on the CPU.
+    [ "$(uname)" != Linux ] || ! have apt-get || { [ "$(id -u)" != 0 ] && ! have sudo; } || [ -e "$pocl" ] ||
+        packages no-such-command=pocl-opencl-icd no-such-command=ocl-icd-libopencl1
     if ! have rustup && ! have cargo; then
         say "installing the Rust toolchain manager (rustup) into $HOME/.cargo"
         curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --no-modify-path --default-toolchain none --profile minimal

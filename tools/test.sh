@@ -29,6 +29,12 @@ run_tests() {
     end
     # They start programs and wait for them: there is room for tests that compute.
     begin test_programs
+    if [ -e "$pocl" ]; then
+        # With a name, an absent device is an error.
+        export FIBULA_TEST_DEVICE=${FIBULA_TEST_DEVICE:-opencl:0}
+    else
+        step "kernels of accelerators: SKIPPED, pocl-opencl-icd is not installed"
+    fi
     step "tests"; run cargo test "${all[@]}" --quiet
     if dpdk_is_there; then
         dpdk_tests

@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("dpdk", &[]),
     ("engines", &["core", "simd"]),
     ("baselines", &["core", "simd", "filter", "engines"]),
+    ("accel", &["core"]),
     ("rib", &["core", "publish"]),
     ("ingest", &["core", "simd"]),
     ("fib", &["core", "engines", "rib"]),
@@ -90,6 +91,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "/batch.rs",
     "runmap/long.rs",
     "wideleaf/whole.rs",
+    "accel/src/opencl/",
     "rib/src/mapping.rs",
     "feeds/src/bgp/md5.rs",
     "router/src/leaving.rs",
@@ -98,8 +100,8 @@ const UNSAFE_ROOMS: &[&str] = &[
     "bindings/c/src/",
 ];
 
-/// Crates with a single file of unsafe code: the compiler denies it elsewhere.
-const ONE_ROOM_CRATES: &[&str] = &["rib", "feeds"];
+/// Crates with a single file, or folder, of unsafe code: the compiler denies it elsewhere.
+const ONE_ROOM_CRATES: &[&str] = &["accel", "rib", "feeds"];
 
 /// Files that may name instructions of a machine: `simd`, and two engines with loops of their own.
 const INTRINSICS_ROOMS: &[&str] = &["simd/src/", "dxr/batch.rs", "poptrie/batch.rs"];

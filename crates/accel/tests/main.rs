@@ -1,0 +1,5 @@
+//! The integration tests of the crate, as one binary.
+
+mod common;
+mod contract;
+mod kernels;
