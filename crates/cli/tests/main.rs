@@ -14,6 +14,7 @@ mod data;
 mod dated;
 mod diff;
 mod lookup;
+mod memory;
 mod merged;
 mod misread;
 #[cfg(unix)]

@@ -6,9 +6,11 @@
 //!   joins by range in databases that know no prefixes.
 //! - [`prefixes()`]: Parquet with a row for each prefix.
 //! - [`mmdb()`]: the format of MaxMind's readers.
+//! - [`memory`]: an engine's tables as the memories of a lookup pipeline in hardware.
 #![forbid(unsafe_code)]
 
 mod intervals;
+pub mod memory;
 mod mmdb;
 mod text;
 
@@ -35,6 +37,13 @@ pub enum ExportError {
     },
     /// The error of the Parquet writer.
     Parquet(String),
+    /// The engine's tables cannot be memories of a pipeline.
+    Scheme {
+        /// The engine's scheme.
+        scheme: &'static str,
+        /// The reason, and what to do.
+        what: String,
+    },
 }
 
 impl fmt::Display for ExportError {
@@ -43,6 +52,7 @@ impl fmt::Display for ExportError {
             Self::Write(error) => write!(f, "writing the output: {error}"),
             Self::Limit { what } => write!(f, "the format cannot hold so many {what}"),
             Self::Parquet(what) => write!(f, "writing Parquet: {what}"),
+            Self::Scheme { scheme, what } => write!(f, "{scheme} {what}"),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `fibula export`: a table for other tools.
 
+mod memory;
+
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -22,13 +24,16 @@ Examples:
   fibula export table.fib --to intervals --family v4 -o v4.parquet
   fibula export --layer geo=countries.csv --layer asn=rib.gz --columns country -o geo.mmdb
   fibula export table.fib --to clickhouse -o prefixes.csv
+  fibula export --to memory rib.gz --engine sail-l --keys 1000000 -o folder
   fibula export rib.gz | head
 
-`fibula build` reads all formats. They are tsv and csv (each line a prefix and its values), clickhouse
+`fibula build` reads all formats but the last. They are tsv and csv (each line a prefix and its values), clickhouse
 (CSV for an ip_trie dictionary), mmdb (for MaxMind's readers, both families), intervals (Parquet:
 start, end and values of the runs of addresses with equal values, without overlaps; start and end
 are 32-bit integers for IPv4, 16 bytes for IPv6), prefixes (Parquet: a row for each prefix). The
 file's ending chooses the format (.tsv .txt .csv .mmdb .parquet); another ending needs --to.
+memory (only written) is a folder with the tables of an engine as the memories of a lookup pipeline:
+map.json and a NAME.hex for each, which Verilog's $readmemh loads.
 
 DuckDB, logs(ip UINTEGER) joined with intervals, NULL where no route covers:
   SELECT l.*, CASE WHEN l.ip <= r.\"end\" THEN r.asn END AS asn
@@ -45,19 +50,21 @@ ClickHouse:
 pub struct Args {
     #[command(flatten)]
     table: TableArgs,
-    /// Format: tsv, csv, clickhouse, mmdb, intervals, prefixes (default: by the output's name; tsv on
-    /// standard output)
+    /// Format: tsv, csv, clickhouse, mmdb, intervals, prefixes, memory (default: by the output's name;
+    /// tsv on standard output)
     #[arg(long, value_name = "FORMAT")]
     to: Option<To>,
-    /// The output file, - for standard output
+    /// The output file, - for standard output; a folder for memory
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// The family of intervals, if the table has both
+    /// The family of intervals and memory, if the table has both
     #[arg(long, value_name = "v4|v6", value_parser = parse_family)]
     family: Option<Family>,
     /// The database_type of an mmdb file
     #[arg(long, value_name = "TEXT", default_value = "fibula")]
     mmdb_type: String,
+    #[command(flatten)]
+    memory: memory::MemoryArgs,
 }
 
 /// `--to`.
@@ -67,6 +74,7 @@ enum To {
     Mmdb,
     Intervals,
     Prefixes,
+    Memory,
 }
 
 impl FromStr for To {
@@ -80,7 +88,8 @@ impl FromStr for To {
             "mmdb" => Ok(Self::Mmdb),
             "intervals" | "parquet" => Ok(Self::Intervals),
             "prefixes" => Ok(Self::Prefixes),
-            _ => Err("formats are tsv, csv, clickhouse, mmdb, intervals, prefixes"),
+            "memory" => Ok(Self::Memory),
+            _ => Err("formats are tsv, csv, clickhouse, mmdb, intervals, prefixes, memory"),
         }
     }
 }
@@ -108,6 +117,12 @@ impl Args {
                     .hint("name it .tsv, .txt, .csv, .mmdb or .parquet, or set --to"));
             }
         };
+        if to == To::Memory && is_stdout {
+            return Err(Failure::new("memory is a folder of files").hint("name a folder with -o"));
+        }
+        if to != To::Memory && self.memory.is_given() {
+            return Err(Failure::new("--engine, --keys and --updates are for --to memory"));
+        }
         if matches!(to, To::Mmdb | To::Intervals | To::Prefixes)
             && is_stdout
             && std::io::stdout().is_terminal()
@@ -141,10 +156,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         return Err(Failure::new(format_args!("{}: no column {name:?}", loaded.name)));
     }
     let family = match (to, args.family) {
-        (To::Intervals, None) if !table.v4.is_empty() && !table.v6.is_empty() => {
+        (To::Intervals | To::Memory, None) if !table.v4.is_empty() && !table.v6.is_empty() => {
             return Err(Failure::new(format_args!("{}: has IPv4 and IPv6 routes", loaded.name))
                 .hint(
-                    "intervals are of one family: --family v4, and another file with --family v6",
+                    "the output is of one family: --family v4, and another output with --family v6",
                 ));
         }
         (_, Some(family)) => family,
@@ -155,6 +170,14 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         report_hidden(&args.output, table);
     }
     let started = Instant::now();
+    if to == To::Memory {
+        let what = match family {
+            Family::V4 => memory::write(&args.memory, &table.v4, &args.output)?,
+            Family::V6 => memory::write(&args.memory, &table.v6, &args.output)?,
+        };
+        note(format_args!("{}: {what}, in {}", args.output.display(), ms(started.elapsed())));
+        return Ok(Outcome::Done);
+    }
     let mut out = Output::create(&args.output)?;
     let written = write(args, table, to, family, &mut out);
     let what = written.map_err(|error| match error {
@@ -196,6 +219,7 @@ fn write(
             fibula_export::mmdb(table, &args.mmdb_type, epoch, out)?;
         }
         (To::Prefixes, _) => fibula_export::prefixes(table, out)?,
+        (To::Memory, _) => unreachable!("memories are written to a folder"),
         (To::Intervals, family) => {
             let intervals = match family {
                 Family::V4 => fibula_export::intervals::<u32>(table, out)?,
