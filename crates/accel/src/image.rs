@@ -113,7 +113,8 @@ impl Image {
         let mut head = Head { at, ..Head::default() };
         head.words[..plan.words.len()].copy_from_slice(&plan.words);
         let mut lens = [0; PARTS];
-        let mut bytes = Vec::new();
+        let end = plan.parts.iter().zip(at).map(|(part, at)| at as usize * LINE + part.len()).max();
+        let mut bytes = Vec::with_capacity(end.unwrap_or(0) + PADDING + LINE);
         for (i, part) in plan.parts.iter().enumerate() {
             bytes.resize(at[i] as usize * LINE, 0);
             bytes.extend_from_slice(part);

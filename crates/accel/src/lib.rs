@@ -4,6 +4,8 @@
 //!   what the kernels compute.
 //! - A [`Device`] holds images and looks batches up in [`Slot`]s, whose copies and kernels overlap. [`open`] finds one
 //!   by name: `opencl:0`, or `cpu` for tests ([`CpuDevice`], with injected delays and failures).
+//! - A [`Pipeline`] divides a batch over several slots, alone or together with threads of the CPU
+//!   ([`Pipeline::look_up_together`]). What the device fails to look up goes to the engine.
 //!
 //! Nothing of a driver is needed to compile the crate or to start a program: its library is loaded when a device is
 //! opened, and an absent one is an error that says what to install.
@@ -36,6 +38,7 @@
 //! | `sail-l` | IPv4 | an entry of 128 KB, then at most two more |
 //! | `planb` | IPv6 | a node of 64 bytes a level, then a code |
 //! | `wideleaf` | IPv6 | a word, at most three more, then a record |
+//! | `bloomfwd` | both | a word of a filter for each length, and lines of keys |
 //!
 //! # Invariants
 //!
@@ -50,12 +53,16 @@ mod device;
 mod error;
 mod image;
 mod opencl;
+mod pipeline;
 mod schemes;
+mod together;
 
 pub use cpu::{CpuDevice, Faults};
 pub use device::{Device, DeviceKey, DeviceTable, Listing, Slot, list, open};
 pub use error::DeviceError;
 pub use image::{Image, Walked};
+pub use pipeline::{BatchSummary, Offloaded, Pipeline};
+pub use together::Division;
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

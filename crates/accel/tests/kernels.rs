@@ -29,6 +29,9 @@ fn named<A: DeviceKey>(name: &'static str) -> (String, conform::Build<A>) {
     form(name, move |routes| build(name, routes))
 }
 
+/// The hash functions of the first are H2 and MurmurHash3's finaliser; the other one hashes with seeds.
+const BLOOMFWD: [&str; 2] = ["bloomfwd", "bloomfwd-baseline"];
+
 /// runmap with codes of each width, whatever the hops.
 fn runmap_widths() -> conform::Builders<u32> {
     [runmap::Width::Bits8, runmap::Width::Bits16, runmap::Width::Bits32]
@@ -58,4 +61,6 @@ conforms!(runmap_kernels, u32, runmap_widths());
 conforms!(dir24_8_kernels, u32, vec![named("dir24-8"), named("dir24-8-wide")]);
 conforms!(sail_l_kernels, u32, vec![named("sail-l"), named("sail-l-wide")]);
 conforms!(planb_kernels, u128, vec![named("planb")]);
+conforms!(bloomfwd_kernels_v4, u32, BLOOMFWD.map(named).into());
+conforms!(bloomfwd_kernels_v6, u128, BLOOMFWD.map(named).into());
 conforms!(wideleaf_kernels, u128, wideleaf_shapes());

@@ -191,6 +191,32 @@ fn bench_dispatches_to_threads() {
     assert!(serial.code == 2 && serial.err.contains("SEQ"), "{}", serial.err);
 }
 
+/// The back end of threads stands for a device: its hops are compared with the oracle's, and engines without a kernel
+/// are passed over.
+#[test]
+fn bench_measures_a_device() {
+    let args = "bench -t gen:v4:2024:2000:1,gen:v6:2024:2000:1 --device cpu --with-cpu --runs 1 \
+                --keys 20000 --batch 3000 --traffic PFX";
+    let args: Vec<&str> = args.split_whitespace().collect();
+    let rows = json(&[&args[..], &["--json", "--threads", "2"]].concat());
+    let rows = rows.as_array().unwrap();
+    let kernels: Vec<&str> = rows.iter().map(|row| row["kernel"].as_str().unwrap()).collect();
+    assert!(kernels.contains(&"runmap16") && kernels.contains(&"wideleaf16"), "{kernels:?}");
+    for row in rows {
+        for rate in ["cpu_mlps", "kernel_mlps", "device_mlps", "together_mlps", "shares_mlps"] {
+            assert!(row[rate].as_f64().unwrap() > 0.0, "{row}");
+        }
+        assert_eq!(
+            (&row["batch"], &row["slots"], &row["failures"]),
+            (&3000.into(), &3.into(), &0.into())
+        );
+    }
+    let table = crate::common::done(&[&args[..], &["--engines", "auto"]].concat()).out;
+    assert!(table.contains("with CPU") && table.contains("runmap16"), "{table}");
+    let without = execute(&[&args[..], &["--engines", "radix"]].concat());
+    assert!(without.code == 2 && without.err.contains("no kernel"), "{}", without.err);
+}
+
 #[test]
 fn bench_measures_updates() {
     let args = "bench -t gen:v4:2024:3000:1,gen:v6:2024:3000:1 --updates 1,10,2000 --runs 1 \
@@ -279,6 +305,9 @@ fn wrong_names_are_usage_errors() {
         &["bench", "--batch", "0"],
         &["bench", "--threads", "0"],
         &["bench", "--spread", "evenly"],
+        &["bench", "--device", "gpu"],
+        &["bench", "--device", "opencl:99"],
+        &["bench", "--with-cpu"],
         &["bench", "--family", "v5"],
         &["bench", "--synthetic-hops", "hash:0"],
         &["stats", "--table", "gen:v4:2024"],

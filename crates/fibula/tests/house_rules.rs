@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("dpdk", &[]),
     ("engines", &["core", "simd"]),
     ("baselines", &["core", "simd", "filter", "engines"]),
-    ("accel", &["core"]),
+    ("accel", &["core", "filter"]),
     ("rib", &["core", "publish"]),
     ("ingest", &["core", "simd"]),
     ("fib", &["core", "engines", "rib"]),
@@ -73,6 +73,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "daemon",
             "testkit",
             "fibula",
+            "accel",
         ],
     ),
 ];

@@ -82,7 +82,7 @@ pub(crate) fn open(number: usize) -> Result<ClDevice, DeviceError> {
     let devices = devices()?;
     let device = devices.get(number).ok_or_else(|| DeviceError::Absent {
         device: name(number),
-        reason: format!("the installed OpenCL drivers have {} devices", devices.len()),
+        reason: format!("the installed OpenCL drivers have so many devices: {}", devices.len()),
     })?;
     let opened = || -> Result<Shared, ClError> {
         Ok(Shared {

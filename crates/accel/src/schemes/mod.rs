@@ -1,6 +1,7 @@
 //! The schemes that have kernels. Each file says how the engine's tables become the parts of an image, and has the
 //! walk: the lookup of one address in plain code. The kernel of the same name does the same.
 
+mod bloomfwd;
 mod dir24_8;
 mod planb;
 mod runmap;
@@ -15,7 +16,8 @@ use fibula_core::{Family, TableRef};
 use crate::image::Form;
 
 /// The engines whose tables have kernels.
-pub(crate) const ENGINES: &[&str] = &["runmap", "dir24-8", "sail-l", "planb", "wideleaf"];
+pub(crate) const ENGINES: &[&str] =
+    &["runmap", "dir24-8", "sail-l", "planb", "wideleaf", "bloomfwd"];
 
 /// The parts and the numbers of an image.
 pub(crate) struct Plan<'a> {
@@ -37,6 +39,7 @@ pub(crate) fn plan<'a>(
         (Family::V4, "sail-l" | "sail-l-wide") => sail_l::plan(tables),
         (Family::V6, "planb") => planb::plan(tables),
         (Family::V6, "wideleaf") => wideleaf::plan(tables),
+        (_, "bloomfwd") => bloomfwd::plan(family, tables),
         _ => None,
     }
 }

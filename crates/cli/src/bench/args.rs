@@ -1,5 +1,6 @@
 //! The arguments of `fibula bench`.
 
+use clap::builder::ArgPredicate;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use fibula_core::Family;
 use fibula_testkit::measure::TrafficInput;
@@ -16,6 +17,7 @@ Examples:
   fibula bench --table table.fib --engines all --family v6 --batch 64,256 --threads 4 --json
   fibula bench --table embedded --engines auto --traffic file:addresses.txt
   fibula bench --table gen:v4:2024:900000:1 --updates 1,100
+  fibula bench --table table.fib --device opencl:0 --with-cpu --threads 8
 
 Before any timing, each engine's answers to all keys, singly and in batches, are compared with the
 oracle's. A wrong engine is not timed, and the exit code is 1. If nothing was measured, it is 2.
@@ -40,6 +42,11 @@ route another hop, a quarter withdraw a route, a quarter add one again. The time
 the change of the routes themselves, or a build that a patch requests. Afterwards all changed
 prefixes are compared with the oracle.
 
+Accelerators: --device opencl:0 measures the engines that have a kernel: the CPU's engine in batches
+of 256, the device's time for kernels, the device with all copies, and with --with-cpu the device
+and the CPU's threads on one batch, which meet in it, or have shares by their rates. All hops are
+compared with the oracle's. --batch is the number of keys that the device gets at a time.
+
 dependent_ns is the latency of a lookup that waits for the previous one, over the same keys.";
 
 /// Measure engines: throughput, latency, memory, build time
@@ -63,7 +70,8 @@ pub struct Args {
     pub traffic: Vec<TrafficInput>,
     /// Number of keys in a batch; 1 looks up single keys
     #[arg(long, short, value_delimiter = ',', value_name = "N,...", default_value = "256",
-          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+          default_value_if("device", ArgPredicate::IsPresent, "1048576"),
+          value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub batch: Vec<u32>,
     /// Lookup threads, each pinned to a core
     #[arg(long, value_name = "N", default_value = "1",
@@ -77,6 +85,16 @@ pub struct Args {
           conflicts_with_all = ["traffic", "batch", "threads", "spread", "keys"],
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub updates: Vec<u32>,
+    /// Measure an accelerator beside the CPU: opencl:0, cpu
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["updates", "spread"])]
+    pub device: Option<String>,
+    /// Also measure the device and the CPU's threads together
+    #[arg(long, requires = "device")]
+    pub with_cpu: bool,
+    /// Batches in flight on the device
+    #[arg(long, value_name = "N", default_value = "3", requires = "device",
+          value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub slots: u32,
     /// Timed runs; the median is printed. Within a run the engines take turns
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -2,13 +2,17 @@
 //! engines x tables x bursts of changes. `fibula bench filter`: Bloom filters.
 
 mod args;
+mod device;
 mod figures;
 mod filter;
 mod isa;
 mod report;
 mod updates;
 
+use std::sync::Arc;
+
 use core_affinity::CoreId;
+use fibula_accel::{Device, DeviceKey};
 use fibula_core::{Addr, BuildError, Family, Hop, Routes};
 
 use fibula_rib::Pod;
@@ -43,6 +47,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         cores: fibula_testkit::measure::cores(),
         rows: Vec::new(),
         updates: Vec::new(),
+        devices: Vec::new(),
+        device: None,
         outcome: Outcome::Done,
     };
     let threads = args.threads as usize + usize::from(args.spread == Spread::Dispatch);
@@ -66,6 +72,11 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         )
         .hint("leave SEQ out of --traffic, or measure it with --spread own"));
     }
+    if let Some(name) = &args.device {
+        let device = device::open(name)?;
+        note(format_args!("{name} is {}", device.description()));
+        bench.device = Some(device);
+    }
     // Unknown engines are better reported before minutes of work than after.
     engines::choose::<u32>(&args.engines)?;
     if !args.json {
@@ -75,15 +86,17 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         bench.table(&source)?;
     }
     // A wrong engine has been named, and has its own exit code.
-    if bench.rows.is_empty() && bench.updates.is_empty() && bench.outcome == Outcome::Done {
+    let is_empty = bench.rows.is_empty() && bench.updates.is_empty() && bench.devices.is_empty();
+    if is_empty && bench.outcome == Outcome::Done {
         return Err(Failure::new("nothing was measured").hint(
             "engines of the other family are skipped; notes name the others that were skipped",
         ));
     }
     if args.json {
-        match args.updates[..] {
-            [] => output::json(&bench.rows)?,
-            _ => output::json(&bench.updates)?,
+        match (&bench.device, &args.updates[..]) {
+            (Some(_), _) => output::json(&bench.devices)?,
+            (None, []) => output::json(&bench.rows)?,
+            (None, _) => output::json(&bench.updates)?,
         }
     }
     Ok(bench.outcome)
@@ -95,6 +108,8 @@ struct Bench<'a> {
     cores: Vec<CoreId>,
     rows: Vec<Row>,
     updates: Vec<updates::Row>,
+    devices: Vec<device::Row>,
+    device: Option<Arc<dyn Device>>,
     outcome: Outcome,
 }
 
@@ -122,10 +137,12 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn family<A: Addr + Pod>(&mut self, loaded: &table::Loaded) -> Result<(), Failure> {
+    fn family<A: DeviceKey + Pod>(&mut self, loaded: &table::Loaded) -> Result<(), Failure> {
         let routes = loaded.table.routes::<A>();
         let built = self.build(routes)?;
-        if self.args.updates.is_empty() {
+        if let Some(device) = self.device.clone() {
+            self.on_device(&device, &loaded.name, routes, &built)
+        } else if self.args.updates.is_empty() {
             self.lookups(&loaded.name, routes, &built)
         } else {
             self.updates(&loaded.name, routes, built)

@@ -45,6 +45,8 @@ fn measured<A: Addr>(args: &str, routes: &Routes<A>, built: &[Built<A>]) -> (Vec
         cores: Vec::new(),
         rows: Vec::new(),
         updates: Vec::new(),
+        devices: Vec::new(),
+        device: None,
         outcome: Outcome::Done,
     };
     bench.lookups("a table", routes, built).unwrap();
