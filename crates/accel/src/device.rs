@@ -116,7 +116,8 @@ impl fmt::Display for Listing {
 }
 
 /// The device of this name: `"opencl:N"`, the `N`th device of the installed OpenCL drivers, counted from 0, or `"cpu"`,
-/// threads of this program that walk the same tables, for tests.
+/// threads of this program that walk the same tables, for tests. `"opencl:N:copies"` is the same device used as if it had
+/// memory of its own, whatever it has, so that a driver for the CPU shows what copies do.
 ///
 /// ```
 /// use fibula_accel::{DeviceError, open};
@@ -131,8 +132,14 @@ pub fn open(name: &str) -> Result<Arc<dyn Device>, DeviceError> {
     if name == "cpu" {
         return Ok(Arc::new(CpuDevice::new(Faults::default())));
     }
-    if let Some(number) = name.strip_prefix("opencl:").and_then(|number| number.parse().ok()) {
-        return Ok(Arc::new(opencl::open(number)?));
+    if let Some(number) = name.strip_prefix("opencl:") {
+        let (number, copies) = match number.strip_suffix(":copies") {
+            Some(number) => (number, true),
+            None => (number, false),
+        };
+        if let Ok(number) = number.parse() {
+            return Ok(Arc::new(opencl::open(number, copies)?));
+        }
     }
     Err(DeviceError::UnknownName { name: name.into() })
 }

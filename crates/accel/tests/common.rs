@@ -24,7 +24,9 @@ pub fn opencl() -> Option<Arc<dyn Device>> {
 /// Every device of this machine that the tests use.
 pub fn devices() -> Vec<Arc<dyn Device>> {
     let cpu = open("cpu").expect("there is always a CPU");
-    [cpu].into_iter().chain(opencl()).collect()
+    let with_copies = opencl().map(|device| open(&format!("{}:copies", device.name())));
+    let with_copies = with_copies.map(|device| device.expect("as the device itself"));
+    [cpu].into_iter().chain(opencl()).chain(with_copies).collect()
 }
 
 /// An engine of the registry.

@@ -7,7 +7,7 @@ use fibula_accel::{CpuDevice, Device, DeviceError, DeviceKey, Faults, Image, Wal
 use fibula_core::{Family, Hop, Lookup, Routes};
 use fibula_testkit::{RouteChurn, probes, tables};
 
-use crate::common::{build, devices, put};
+use crate::common::{build, devices, opencl, put};
 
 fn image<A: DeviceKey>(engine: &str, routes: &Routes<A>) -> Arc<Image> {
     let engine = build(engine, routes).expect("a small table");
@@ -88,6 +88,11 @@ fn foreign_tables_are_refused() {
         assert_eq!(slot.submit(&of_v6, 1), refused);
         if device.name() != "cpu" {
             assert_eq!(slot.submit(&of_v4, 1), refused);
+        }
+        // Tables of another one of the same driver, too.
+        if let Some(other) = opencl().filter(|_| device.name() != "cpu") {
+            let of_other = other.upload(of_v4.image().clone()).unwrap();
+            assert_eq!(slot.submit(&of_other, 1), refused);
         }
         let own = device.upload(image("runmap", &tables::dense::<u32>(1, 100))).unwrap();
         put(&mut *slot, &[7u32]);

@@ -57,6 +57,7 @@ const SHARED: &[(&str, &[&str], &str)] = &[
     ("Packet", &["packet", "router", "testkit"], "in a capture, in a pool, of ClassBench"),
     ("Path", &["rib", "server"], JSON),
     ("Peer", &["rib", "server"], JSON),
+    ("Pipeline", &["accel", "router"], "slots of a device; stages of packets"),
     ("Problem", &["daemon", "server"], "of a configuration; of a request (RFC 9457)"),
     ("Range", &["classify", "core"], "of ports; of addresses"),
     ("Reader", &["classify", "rib"], "of a shared classifier; of a live table"),

@@ -78,7 +78,9 @@ fn name(number: usize) -> String {
     format!("opencl:{number}")
 }
 
-pub(crate) fn open(number: usize) -> Result<ClDevice, DeviceError> {
+/// The device of this number. With `copies` it is used as one with memory of its own.
+pub(crate) fn open(number: usize, copies: bool) -> Result<ClDevice, DeviceError> {
+    let suffix = if copies { ":copies" } else { "" };
     let devices = devices()?;
     let device = devices.get(number).ok_or_else(|| DeviceError::Absent {
         device: name(number),
@@ -86,10 +88,10 @@ pub(crate) fn open(number: usize) -> Result<ClDevice, DeviceError> {
     })?;
     let opened = || -> Result<Shared, ClError> {
         Ok(Shared {
-            name: name(number),
+            name: format!("{}{suffix}", name(number)),
             description: description(device),
             context: Context::from_device(device)?,
-            is_unified: device.dev_type()? & CL_DEVICE_TYPE_CPU != 0,
+            is_unified: device.dev_type()? & CL_DEVICE_TYPE_CPU != 0 && !copies,
             group: GROUP.min(device.max_work_group_size()?),
             programs: Mutex::default(),
         })

@@ -45,7 +45,8 @@ prefixes are compared with the oracle.
 Accelerators: --device opencl:0 measures the engines that have a kernel: the CPU's engine in batches
 of 256, the device's time for kernels, the device with all copies, and with --with-cpu the device
 and the CPU's threads on one batch, which meet in it, or have shares by their rates. All hops are
-compared with the oracle's. --batch is the number of keys that the device gets at a time.
+compared with the oracle's. --batch is the number of keys that the device gets at a time; us/batch is
+the time from the keys of one batch to its hops, with nothing else on the device.
 
 dependent_ns is the latency of a lookup that waits for the previous one, over the same keys.";
 

@@ -44,6 +44,8 @@ pub struct Row {
     together_mlps: f64,
     /// The same, with shares by the rates of either alone; 0 if not measured.
     shares_mlps: f64,
+    /// Microseconds from the keys of one batch to its hops, with nothing else on the device.
+    batch_us: f64,
     /// Parts that the device failed to look up.
     failures: usize,
 }
@@ -73,6 +75,7 @@ struct Case<'e, A: DeviceKey> {
     device: Vec<f64>,
     together: Vec<f64>,
     shares: Vec<f64>,
+    latency: Vec<f64>,
     failures: usize,
     is_wrong: bool,
 }
@@ -143,11 +146,15 @@ impl Bench<'_> {
                 device: Vec::new(),
                 together: Vec::new(),
                 shares: Vec::new(),
+                latency: Vec::new(),
                 failures: 0,
                 is_wrong: false,
             })),
-            // Of `--engines all`, those without a kernel.
-            Err(DeviceError::NoKernel { .. }) if self.args.engines.iter().any(|e| e == "all") => {
+            // Of `--engines all`, those with a kernel are meant.
+            Err(error @ DeviceError::NoKernel { .. }) => {
+                if !self.args.engines.iter().any(|engine| engine == "all") {
+                    note(format_args!("skipped, IP{}: {error}", A::FAMILY));
+                }
                 Ok(None)
             }
             Err(error) => Err(Failure::new(error)),
@@ -181,13 +188,12 @@ impl Bench<'_> {
                 (rate(keys.len(), time), summary)
             };
         // One slot has the device to itself, so its kernels do not share the time.
-        let (_, alone) = timed(case, &mut |case, hops| {
-            let mut summary = BatchSummary::default();
-            let mut alone = Pipeline::new(case.pipeline.device().clone(), 1, batch).ok();
-            let pipeline = alone.as_mut().unwrap_or(&mut case.pipeline);
-            summary += pipeline.look_up(&case.offloaded, keys, hops);
-            summary
+        let mut one = Pipeline::new(case.pipeline.device().clone(), 1, batch).ok();
+        let (alone_rate, alone) = timed(case, &mut |case, hops| {
+            let pipeline = one.as_mut().unwrap_or(&mut case.pipeline);
+            pipeline.look_up(&case.offloaded, keys, hops)
         });
+        case.latency.push(batch.min(keys.len()) as f64 / alone_rate);
         if !alone.kernel_time.is_zero() {
             case.kernel.push(rate(alone.on_device, alone.kernel_time));
         }
@@ -241,6 +247,7 @@ impl Bench<'_> {
             device_mlps: middle(&mut case.device),
             together_mlps: middle(&mut case.together),
             shares_mlps: middle(&mut case.shares),
+            batch_us: middle(&mut case.latency),
             failures: case.failures,
         }
     }
@@ -259,7 +266,7 @@ fn group(rows: &[Row]) -> Result<(), Failure> {
     if is_together {
         columns.extend([">with CPU", ">/ better", ">by shares", ">/ better"]);
     }
-    columns.extend([">memory", ">failures"]);
+    columns.extend([">us/batch", ">memory", ">failures"]);
     let mut grid = Grid::new(&columns);
     for row in rows {
         let mut cells = vec![row.engine.clone(), row.kernel.to_owned()];
@@ -277,7 +284,11 @@ fn group(rows: &[Row]) -> Result<(), Failure> {
                 cells.extend([format!("{mlps:.1}"), ratio(mlps, better)]);
             }
         }
-        cells.extend([output::size(row.bytes as u64), row.failures.to_string()]);
+        cells.extend([
+            format!("{:.0}", row.batch_us),
+            output::size(row.bytes as u64),
+            row.failures.to_string(),
+        ]);
         grid.row(cells);
     }
     grid.write_aligned(&mut out)?;
