@@ -16,7 +16,7 @@ kernels_checked() {
     step "kernels in oclgrind"
     rm -f "$log"
     OPENCL_DYLIB_PATH=$oclgrind OCLGRIND_DATA_RACES=1 OCLGRIND_CHECK_API=1 OCLGRIND_LOG=$PWD/$log \
-        FIBULA_TEST_DEVICE=opencl:0 cargo test --workspace --test accel --quiet -- contract:: batch_lengths
+        FIBULA_TEST_DEVICE=opencl:0 cargo test --workspace --test accel --quiet -- --test-threads=1 contract:: batch_lengths
     [ ! -s "$log" ] || { head -n 40 "$log" >&2; die "oclgrind found errors: $log"; }
 }
 

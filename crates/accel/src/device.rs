@@ -116,8 +116,8 @@ impl fmt::Display for Listing {
 }
 
 /// The device of this name: `"opencl:N"`, the `N`th device of the installed OpenCL drivers, counted from 0, or `"cpu"`,
-/// threads of this program that walk the same tables, for tests. `"opencl:N:copies"` is the same device used as if it had
-/// memory of its own, whatever it has, so that a driver for the CPU shows what copies do.
+/// threads of this program that walk the same tables, for tests. `"opencl:N:copies"` is the same device used as if it
+/// had memory of its own, whatever it has, so that a driver for the CPU shows what copies do.
 ///
 /// ```
 /// use fibula_accel::{DeviceError, open};

@@ -11,7 +11,8 @@ typedef struct {
 
 INLINE u32 rotated(u32 x, u32 by)
 {
-    return x << by | x >> (32 - by);
+    u64 both = (u64)x << by;
+    return (u32)both | (u32)(both >> 32);
 }
 
 INLINE u32 fmix32(u32 x)
