@@ -58,6 +58,11 @@ test_programs() {
     else
         step "the looking glass: SKIPPED, no Chromium is installed (./dev glass installs it)"
     fi
+    if hardware_is_there; then
+        step "pipelines in hardware, small"; hardware_short
+    else
+        step "pipelines in hardware: SKIPPED, their tools are not installed (./dev hardware installs them)"
+    fi
     step "real daemons (BIRD, FRR, the kernel)"; live debug --if-possible
     step "the router between real kernels"; router debug --if-possible
     miri # takes one core, and what it compiles has a folder of its own

@@ -1,0 +1,85 @@
+"""The folder that `fibula export --to memory` wrote: memories, keys with answers, updates."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Memory:
+    name: str
+    width: int
+    depth: int
+    on_chip: bool
+    # The words that are not zero.
+    words: dict = field(default_factory=dict)
+
+
+@dataclass
+class Update:
+    prefix: str
+    # (address, code before, code after)
+    keys: list = field(default_factory=list)
+    # (memory, address, word), or None where lookups that have begun must end first
+    steps: list = field(default_factory=list)
+
+
+class Tables:
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        parsed = json.loads((self.folder / "map.json").read_text())
+        self.scheme, self.parameters, self.hops = parsed["scheme"], parsed["parameters"], parsed["hops"]
+        self.family = parsed["family"]
+        self.memories = {}
+        for entry in parsed["memories"]:
+            words = read_hex(self.folder / entry["file"])
+            memory = Memory(entry["name"], entry["width"], entry["depth"], entry["on_chip"], words)
+            self.memories[memory.name] = memory
+
+    def on_chip(self):
+        return [memory for memory in self.memories.values() if memory.on_chip]
+
+    def off_chip(self):
+        """The memories off the chip, by name; they change with the updates."""
+        return {name: dict(memory.words) for name, memory in self.memories.items() if not memory.on_chip}
+
+    def keys(self):
+        """(address, code) of each line of keys.txt."""
+        with open(self.folder / "keys.txt") as lines:
+            for line in lines:
+                key, code = line.split()
+                yield int(key, 16), int(code, 16)
+
+    def updates(self):
+        names = list(self.memories)
+        update = None
+        with open(self.folder / "updates.txt") as lines:
+            for line in lines:
+                kind, *rest = line.split()
+                if kind == "u":
+                    if update:
+                        yield update
+                    update = Update(rest[0])
+                elif kind == "k":
+                    update.keys.append(tuple(int(word, 16) for word in rest))
+                elif kind == "w":
+                    update.steps.append((names[int(rest[0])], int(rest[1], 16), int(rest[2], 16)))
+                else:
+                    update.steps.append(None)
+        if update:
+            yield update
+
+
+def read_hex(path):
+    """The words of a file as Verilog's $readmemh reads it."""
+    words, address = {}, 0
+    with open(path) as lines:
+        for line in lines:
+            if line.startswith("//"):
+                continue
+            if line.startswith("@"):
+                address = int(line[1:], 16)
+                continue
+            words[address] = int(line, 16)
+            address += 1
+    return words
