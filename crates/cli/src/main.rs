@@ -56,7 +56,7 @@ Exit codes: 0 success; 1 success, and the answer is no (an address without a rou
 differ, an invalid route, an engine that is wrong); 2 wrong usage, or input or output failed.
 
 Environment: FIBULA_ISA=scalar|avx2|avx512|neon forces an instruction set; FIBULA_HUGE_PAGES=off keeps
-large tables on ordinary pages.
+tables on ordinary pages.
 
 Examples:
   fibula lookup 8.8.8.8 2001:4860:4860::8888

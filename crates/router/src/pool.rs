@@ -8,8 +8,7 @@ use std::slice;
 use crate::free::Free;
 
 /// One area of memory, divided into slots for one packet each. Ports may give the whole area to the system (AF_XDP,
-/// DPDK), so it never moves. Areas of 2 MiB and more use huge pages, like the tables of the engines (not with
-/// `FIBULA_HUGE_PAGES=off`).
+/// DPDK), so it never moves. Areas of 2 MiB and more use huge pages (not with `FIBULA_HUGE_PAGES=off`).
 ///
 /// Any thread may take packets and return them. Bursts are cheap, see [`Pool::take_many`].
 ///

@@ -43,12 +43,14 @@ mod crc;
 mod decimals;
 mod gathers;
 mod hexadecimals;
+mod huge;
 mod isa;
 mod kernel;
 mod lanes;
 mod marks;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod pages;
 mod prefetch;
 mod row;
 mod table;
@@ -67,6 +69,7 @@ pub use caches::Caches;
 pub use crc::crc32c;
 pub use decimals::{decimal_bytes, decimal_marks};
 pub use hexadecimals::{hex_groups, hex_marks};
+pub use huge::{huge_bytes, huge_pages_off};
 pub use isa::{Isa, IsaError};
 pub use kernel::{Kernel, Level, Scalar, Simd};
 #[cfg(target_arch = "aarch64")]

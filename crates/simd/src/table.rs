@@ -3,22 +3,21 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use crate::pages::Piece;
+
 /// Tables begin at a cache line.
 const LINE: usize = 64;
-/// The environment variable that forbids huge pages.
-const HUGE_PAGES: &str = "FIBULA_HUGE_PAGES";
-/// The size of a huge page, and the size from which tables use them.
-const HUGE: usize = 2 << 20;
 
 /// An immutable array of plain integers, aligned to a cache line, for an engine's lookups.
 ///
-/// It owns its memory, or keeps alive the owner of the bytes that it points into (a mapped file). Large tables begin at
-/// a 2 MiB boundary and use huge pages, which saves a TLB miss for most lookups. They have ordinary pages if the system
-/// has no huge ones, or with `FIBULA_HUGE_PAGES=off` in the environment. Cloning shares.
+/// It owns its memory, or keeps alive the owner of the bytes that it points into (a mapped file). On
+/// 64-bit Linux, tables of 64 KiB and more lie on huge pages (2 MiB), which they share: the tables of an engine, and
+/// small engines, lie on the same ones. This saves a TLB miss for most lookups. They have ordinary pages if the system
+/// has no huge ones, and lie on the heap with `FIBULA_HUGE_PAGES=off` in the environment. Cloning shares.
 ///
 /// ```
 /// use fibula_simd::Table;
@@ -38,7 +37,7 @@ pub struct Table<T: Pod> {
 #[derive(Clone)]
 #[expect(dead_code, reason = "held for their drop")]
 enum Owner {
-    Heap(Arc<Heap>),
+    Own(Arc<Memory>),
     Shared(Arc<dyn AsRef<[u8]> + Send + Sync>),
 }
 
@@ -54,15 +53,15 @@ impl<T: Pod> Table<T> {
     /// # Panics
     /// If the size exceeds the address space.
     pub fn with(len: usize, fill: impl FnOnce(&mut [T])) -> Self {
-        let heap =
-            Heap::new(len.checked_mul(size_of::<T>()).expect("table size overflows"), alloc_zeroed);
-        let start = heap.start.cast::<T>();
+        let memory =
+            Memory::new(len.checked_mul(size_of::<T>()).expect("table size overflows"), true);
+        let start = memory.start.cast::<T>();
         // SAFETY: the allocation has `len * size_of::<T>()` bytes, all zero, which is a valid value
         // of a `Pod`; it is aligned to 64, which `T`'s alignment divides (asserted in `ALIGNED`);
         // nobody else has it yet.
         fill(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) });
         let () = Self::ALIGNED;
-        Self { start, len, owner: Owner::Heap(Arc::new(heap)), _marker: PhantomData }
+        Self { start, len, owner: Owner::Own(Arc::new(memory)), _marker: PhantomData }
     }
 
     /// A copy of the slice.
@@ -83,15 +82,16 @@ impl<T: Pod> Table<T> {
     pub fn with_room(slice: &[T], len: usize) -> Self {
         let () = Self::ALIGNED;
         let room = len.checked_sub(slice.len()).expect("room for the slice");
-        let heap = Heap::new(len.checked_mul(size_of::<T>()).expect("table size overflows"), alloc);
-        let start = heap.start.cast::<T>();
+        let memory =
+            Memory::new(len.checked_mul(size_of::<T>()).expect("table size overflows"), false);
+        let start = memory.start.cast::<T>();
         // SAFETY: the allocation has room for `slice.len() + room` elements; it is aligned to 64, which `T`'s alignment
         // divides (asserted in `ALIGNED`); nobody else has it yet. Zero is a valid value of a `Pod`.
         unsafe {
             start.copy_from_nonoverlapping(NonNull::from(slice).cast(), slice.len());
             start.add(slice.len()).write_bytes(0, room);
         }
-        Self { start, len, owner: Owner::Heap(Arc::new(heap)), _marker: PhantomData }
+        Self { start, len, owner: Owner::Own(Arc::new(memory)), _marker: PhantomData }
     }
 
     /// A copy of the vector, whose own memory is not aligned to cache lines.
@@ -140,20 +140,20 @@ impl<T: Pod> Table<T> {
         let tables: Vec<&mut Self> = tables.into_iter().collect();
         let bytes = |table: &Self| size_of_val::<[T]>(table).next_multiple_of(LINE);
         let all = tables.iter().try_fold(0usize, |all, table| all.checked_add(bytes(table)));
-        let heap = Arc::new(Heap::new(all.expect("table size overflows"), alloc_zeroed));
+        let memory = Arc::new(Memory::new(all.expect("table size overflows"), false));
         let mut at = 0;
         for table in tables {
-            // SAFETY: the heap has the sizes of all tables, each up to a multiple of a line, so that `len` elements
+            // SAFETY: the memory has the sizes of all tables, each up to a multiple of a line, so that `len` elements
             // from here on are in it. `T`'s alignment divides a line (asserted in `ALIGNED`). Nobody else has this
             // memory yet, least of all the table that is copied.
             let start = unsafe {
-                let start = heap.start.add(at).cast::<T>();
+                let start = memory.start.add(at).cast::<T>();
                 start.copy_from_nonoverlapping(table.start, table.len);
                 start
             };
             let () = Self::ALIGNED;
             at += bytes(table);
-            *table = Self { start, owner: Owner::Heap(Arc::clone(&heap)), ..*table };
+            *table = Self { start, owner: Owner::Own(Arc::clone(&memory)), ..*table };
         }
     }
 
@@ -169,14 +169,14 @@ impl<T: Pod> Table<T> {
     /// ```
     pub fn to_mut(&mut self) -> &mut [T] {
         let is_ours = match &mut self.owner {
-            Owner::Heap(heap) => Arc::get_mut(heap).is_some(),
+            Owner::Own(memory) => Arc::get_mut(memory).is_some(),
             Owner::Shared(_) => false,
         };
         if !is_ours {
             *self = Self::from_slice(self);
         }
-        // SAFETY: `start` points at `len` initialised elements, aligned to a cache line. They are on
-        // our heap and we are the only owner, as just seen or just made; the result borrows `self`,
+        // SAFETY: `start` points at `len` initialised elements, aligned to a cache line. They are in
+        // memory of ours and we are the only owner, as just seen or just made; the result borrows `self`,
         // so no other owner can come to be while it lives.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
@@ -219,71 +219,46 @@ impl<T: Pod + fmt::Debug> fmt::Debug for Table<T> {
     }
 }
 
-/// Aligned bytes on the heap.
-struct Heap {
+/// Bytes at a cache line, on huge pages or of the allocator.
+struct Memory {
     start: NonNull<u8>,
-    /// The allocation, which begins before `start` if the allocator does not align it.
-    allocated: NonNull<u8>,
-    layout: Layout,
+    owner: Allocated,
+}
+
+enum Allocated {
+    #[expect(dead_code, reason = "held for its drop")]
+    HugePages(Piece),
+    Heap(Layout),
 }
 
 // SAFETY: the memory belongs to this value alone; who may touch it is `Table`'s matter.
-unsafe impl Send for Heap {}
+unsafe impl Send for Memory {}
 // SAFETY: as for `Send`: it gives no access to the memory at all.
-unsafe impl Sync for Heap {}
+unsafe impl Sync for Memory {}
 
-impl Heap {
-    /// So many bytes of this function of the allocator.
-    fn new(bytes: usize, alloc: unsafe fn(Layout) -> *mut u8) -> Self {
-        // At least a line, so that the layout is never empty.
-        let bytes = bytes.max(LINE);
-        let align = if bytes >= HUGE && huge_pages() { HUGE } else { LINE };
-        // An allocator itself zeroes memory that it has to align, but takes large pieces that it need not align from
-        // the system, already zeroed: their pages are first touched when they are filled.
-        let layout = if bytes >= HUGE {
-            bytes.checked_add(align).map(|bytes| Layout::from_size_align(bytes, 16))
-        } else {
-            Some(Layout::from_size_align(bytes, align))
-        };
-        let layout = layout.and_then(Result::ok).expect("table size overflows");
-        // SAFETY: the layout is not empty, and the function is `alloc` or `alloc_zeroed`.
-        let Some(allocated) = NonNull::new(unsafe { alloc(layout) }) else {
-            handle_alloc_error(layout)
-        };
-        let ahead = allocated.addr().get().wrapping_neg() % align;
-        // SAFETY: `ahead` is below `align`, by which the layout is longer unless it is aligned itself; then it is 0.
-        let start = unsafe { allocated.add(ahead) };
-        // Before the first touch: pages once served do not become huge by themselves.
-        if align >= HUGE {
-            ask_for_huge_pages(start, bytes);
+impl Memory {
+    /// So many bytes, all zero if wanted.
+    fn new(bytes: usize, zeroed: bool) -> Self {
+        if let Some(piece) = Piece::new(bytes, zeroed) {
+            return Self { start: piece.start(), owner: Allocated::HugePages(piece) };
         }
-        Self { start, allocated, layout }
+        // At least a line, so that the layout is never empty.
+        let layout = Layout::from_size_align(bytes.max(LINE), LINE).expect("table size overflows");
+        // SAFETY: the layout is not empty.
+        let start = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Self { start, owner: Allocated::Heap(layout) }
     }
 }
 
-impl Drop for Heap {
+impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `allocated` came from the allocator with this layout.
-        unsafe { dealloc(self.allocated.as_ptr(), self.layout) };
+        if let Allocated::Heap(layout) = self.owner {
+            // SAFETY: `start` came from the allocator with this layout.
+            unsafe { dealloc(self.start.as_ptr(), layout) };
+        }
     }
 }
-
-/// Whether huge pages are enabled; looked up once.
-fn huge_pages() -> bool {
-    static ASK: OnceLock<bool> = OnceLock::new();
-    *ASK.get_or_init(|| std::env::var_os(HUGE_PAGES).is_none_or(|word| word != "off"))
-}
-
-#[cfg(all(target_os = "linux", not(miri)))]
-fn ask_for_huge_pages(start: NonNull<u8>, bytes: usize) {
-    // SAFETY: the range is ours and page-aligned at its start; the advice changes how pages are
-    // served, not what they hold. A kernel without huge pages returns an error, which changes
-    // nothing either.
-    unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
-}
-
-#[cfg(not(all(target_os = "linux", not(miri))))]
-fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}
 
 #[cfg(test)]
 mod tests {
@@ -297,8 +272,8 @@ mod tests {
             assert!(table.iter().all(|&x| x == 7));
             assert_eq!(table.as_ptr().addr() % LINE, 0);
         }
-        let table = Table::<u64>::with(HUGE / 4, |t| t[5] = 1);
-        assert_eq!(table.as_ptr().addr() % HUGE, 0);
+        let table = Table::<u64>::with((2 << 20) / 4, |t| t[5] = 1);
+        assert_eq!(table.as_ptr().addr() % LINE, 0);
         assert_eq!(table.iter().sum::<u64>(), 1);
     }
 
@@ -321,9 +296,8 @@ mod tests {
         Table::pack(&mut tables);
         Table::<u64>::pack([]);
         // Together they are large.
-        let mut tables = [0u64, 1].map(|n| Table::from_vec(vec![n; HUGE / 8]));
+        let mut tables = [0u64, 1].map(|n| Table::from_vec(vec![n; (2 << 20) / 8]));
         Table::pack(&mut tables);
-        assert_eq!(tables[0].as_ptr().addr() % HUGE, 0);
         assert_eq!((tables[0][0], tables[1][0], tables[1].last()), (0, 1, Some(&1)));
     }
 

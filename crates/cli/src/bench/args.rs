@@ -48,7 +48,10 @@ and the CPU's threads on one batch, which meet in it, or have shares by their ra
 compared with the oracle's. --batch is the number of keys that the device gets at a time; us/batch is
 the time from the keys of one batch to its hops, with nothing else on the device.
 
-dependent_ns is the latency of a lookup that waits for the previous one, over the same keys.";
+dependent_ns is the latency of a lookup that waits for the previous one, over the same keys.
+
+On Linux 6.7 and later, \"huge pages\" (JSON: huge_bytes) is the part of a table that lies on them,
+for engines whose tables can be stored.";
 
 /// Measure engines: throughput, latency, memory, build time
 #[derive(ClapArgs, Debug)]

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use fibula_core::{Addr, Routes, grouped};
+use fibula_core::{Addr, AnyEngine, Routes, grouped};
+use fibula_simd::{huge_bytes, huge_pages_off};
 
 use fibula_testkit::measure::{LookupMode, TrafficInput, median, rounded};
 use serde::Serialize;
@@ -27,6 +28,9 @@ pub struct Row {
     mlps_max: f64,
     dependent_ns: f64,
     bytes: usize,
+    /// Of these, those on huge pages. `None` if the system does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    huge_bytes: Option<usize>,
     build_ms: f64,
     threads: u32,
     spread: &'static str,
@@ -62,6 +66,7 @@ impl Row {
             mlps_max: rounded(mlps.last().copied().unwrap_or_default()),
             dependent_ns: rounded(median(&mut dependent)),
             bytes: built.engine.memory().total(),
+            huge_bytes: on_huge_pages(&*built.engine),
             build_ms: rounded(built.time.as_secs_f64() * 1000.0),
             threads: args.threads,
             spread: args.spread.name(),
@@ -70,10 +75,24 @@ impl Row {
         }
     }
 
+    /// The share of the table on huge pages, and why there is none.
+    fn huge_share(&self) -> String {
+        let Some(huge) = self.huge_bytes else { return "-".to_owned() };
+        let off = huge_pages_off().map(|why| format!(" ({why})")).unwrap_or_default();
+        format!("{:.0} %{off}", 100.0 * huge as f64 / self.bytes.max(1) as f64)
+    }
+
     /// Whether there was anything but one thread with its own keys.
     fn is_spread(&self) -> bool {
         self.threads > 1 || self.spread != Spread::Own.name()
     }
+}
+
+/// The bytes of the engine's tables that lie on huge pages; `None` if the system does not say, or the engine does not
+/// say where its tables are.
+fn on_huge_pages<A: Addr>(engine: &dyn AnyEngine<A>) -> Option<usize> {
+    let (_, tables) = engine.persist()?;
+    tables.iter().map(|table| huge_bytes(table.bytes)).sum()
 }
 
 /// Prints the machine, the number of runs, and the number of keys of each.
@@ -108,6 +127,10 @@ pub fn group(rows: &[Row]) -> Result<(), Failure> {
         ">memory",
         ">build ms",
     ];
+    let knows_huge_pages = rows.iter().any(|row| row.huge_bytes.is_some());
+    if knows_huge_pages {
+        columns.push(">huge pages");
+    }
     if first.is_spread() {
         write!(out, ", spread {}", first.spread)?;
         columns.extend([">one thread", ">ratio"]);
@@ -126,6 +149,9 @@ pub fn group(rows: &[Row]) -> Result<(), Failure> {
             output::size(row.bytes as u64),
             format!("{:.0}", row.build_ms),
         ];
+        if knows_huge_pages {
+            cells.push(row.huge_share());
+        }
         if row.is_spread() {
             cells.extend([format!("{:.1}", row.one_thread_mlps), format!("{:.2}", row.ratio)]);
         }
