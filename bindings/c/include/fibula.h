@@ -105,7 +105,7 @@ bool fibula_number(const fibula_table *table, size_t column, uint32_t row, uint6
  * tables of them, which readers take with their next batch: a batch is looked up in one table, without locks. A child after fork() has no such threads:
  * there, readers keep answering from the tables that they had, changes and waits are refused, and fibula_live_free frees nothing. */
 
-/* A table without routes. The first change of a burst waits `collect_ms` for others; 10 to 50 are good values. NULL if threads cannot be started. */
+/* A table without routes. The first change of a burst waits `collect_ms` for others, or until 1,024 prefixes wait; 10 to 50 are good values. NULL if threads cannot be started. */
 fibula_live *fibula_live_new(uint32_t collect_ms);
 
 /* Frees it, and ends its threads. Readers keep the last table, and are freed by themselves. */

@@ -84,7 +84,7 @@ pub struct Args {
     /// Check the live engines against the RIB: off, sampling, full
     #[arg(long, default_value = "sampling", value_name = "MODE", value_parser = parse_audit)]
     audit: Audit,
-    /// Milliseconds that the first change of a burst waits for others
+    /// Milliseconds that the first change of a burst waits for others, if fewer than 1,024 wait
     #[arg(long, default_value = "50", value_name = "MS",
           value_parser = clap::value_parser!(u64).range(0..=60_000))]
     bucket: u64,

@@ -1,6 +1,7 @@
 mod search;
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::{Addr, Hop, Prefix, Ranges};
 use search::TOGETHER;
@@ -38,6 +39,9 @@ pub struct Routes<A: Addr> {
     /// The prefix of every [`GROUP`]th route, or nothing. The changes of a large batch are far from each other, and so
     /// few prefixes stay in a cache.
     firsts: Vec<Prefix<A>>,
+    /// The routes shorter than [`Routes::SHORT`], from the first large batch on: most routes that cover others, in so
+    /// little memory that they stay in a cache.
+    short: Option<Vec<Route<A>>>,
 }
 
 /// Routes for each of [`Routes::firsts`].
@@ -55,7 +59,7 @@ impl<A: Addr> Eq for Routes<A> {}
 
 impl<A: Addr> Default for Routes<A> {
     fn default() -> Self {
-        Self { routes: Vec::new(), hop_count: 0, firsts: Vec::new() }
+        Self { routes: Vec::new(), hop_count: 0, firsts: Vec::new(), short: None }
     }
 }
 
@@ -76,12 +80,12 @@ impl<A: Addr> Routes<A> {
             });
         }
         let hop_count = hop_count(&routes);
-        Self { routes, hop_count, firsts: Vec::new() }
+        Self { routes, hop_count, firsts: Vec::new(), short: None }
     }
 
     /// Applies changes, which are sorted by prefix, with each prefix once. A route replaces the route of its prefix
     /// or is inserted; a route to [`Hop::NONE`] removes it. The change is made in place. It takes O(changes * log n)
-    /// if no prefix is inserted or removed; otherwise the routes behind the first such position move.
+    /// if no prefix is inserted or removed; otherwise the routes behind the first such position move, each once.
     ///
     /// ```
     /// # use fibula_core::{Hop, Prefix, Route, Routes};
@@ -101,11 +105,15 @@ impl<A: Addr> Routes<A> {
     /// If the changes are not sorted.
     pub fn apply(&mut self, changes: &[Route<A>]) {
         assert!(changes.is_sorted_by(|a, b| a.prefix < b.prefix), "changes in order of prefixes");
-        let (mut near, mut gone, mut come) = (0, Vec::new(), Vec::new());
+        let (mut near, mut edits) = (0, Vec::new());
         let (mut highest_left, mut highest) = (false, 0);
         if self.firsts.is_empty() && changes.len() >= MANY {
             self.list_firsts();
+            let is_short = |route: &Route<A>| route.prefix.len() < Self::SHORT;
+            let routes = &self.routes;
+            self.short.get_or_insert_with(|| routes.iter().copied().filter(is_short).collect());
         }
+        self.apply_short(changes);
         for changes in changes.chunks(TOGETHER) {
             let places = self.places(changes.iter().map(|change| change.prefix), &mut near);
             for (change, at) in changes.iter().zip(places) {
@@ -115,17 +123,16 @@ impl<A: Addr> Routes<A> {
                         highest_left |= route.hop.index() == self.hop_count.checked_sub(1);
                         route.hop = change.hop;
                         if change.hop.is_none() {
-                            gone.push(at);
+                            edits.push((at, None));
                         }
                     }
                     _ if change.hop.is_none() => {}
-                    _ => come.push((at - gone.len(), *change)),
+                    _ => edits.push((at, Some(*change))),
                 }
             }
         }
-        self.close(&gone);
-        self.open(&come);
-        if !gone.is_empty() || !come.is_empty() {
+        if !edits.is_empty() {
+            self.edit(&edits);
             self.firsts.clear();
             if changes.len() >= MANY {
                 self.list_firsts();
@@ -138,30 +145,58 @@ impl<A: Addr> Routes<A> {
         };
     }
 
+    /// Applies the changes to the list of short routes.
+    fn apply_short(&mut self, changes: &[Route<A>]) {
+        let Some(short) = &mut self.short else { return };
+        for change in changes.iter().filter(|change| change.prefix.len() < Self::SHORT) {
+            match short.binary_search_by_key(&change.prefix, |route| route.prefix) {
+                Ok(at) if change.hop.is_none() => drop(short.remove(at)),
+                Ok(at) => short[at].hop = change.hop,
+                Err(_) if change.hop.is_none() => {}
+                Err(at) => short.insert(at, *change),
+            }
+        }
+    }
+
     fn list_firsts(&mut self) {
         self.firsts.extend(self.routes.iter().step_by(GROUP).map(|route| route.prefix));
     }
 
-    /// Removes the routes at these positions.
-    fn close(&mut self, gone: &[usize]) {
-        let Some(&(mut to)) = gone.first() else { return };
-        let ends = gone[1..].iter().copied().chain([self.routes.len()]);
-        for (&hole, end) in gone.iter().zip(ends) {
-            self.routes.copy_within(hole + 1..end, to);
-            to += end - hole - 1;
+    /// Removes the route at each of these ascending positions, or inserts one before it. The routes between two
+    /// positions move at most once: first those that move to the left, in their order, and a sequence of those that
+    /// move to the right from its end. Neighbours that move apart do not overwrite each other.
+    fn edit(&mut self, edits: &[(usize, Option<Route<A>>)]) {
+        let Some(&(mut to, first)) = edits.first() else { return };
+        let old = self.routes.len();
+        let come = edits.iter().filter(|(_, route)| route.is_some()).count();
+        let new = old + 2 * come - edits.len();
+        if let Some(filler) = first.or(self.routes.first().copied()) {
+            self.routes.resize(new.max(old), filler); // each of the new ones is written below
         }
-        self.routes.truncate(to);
+        let mut later = Vec::new();
+        let ends = edits[1..].iter().map(|&(at, _)| at).chain([old]);
+        for (&(at, come), end) in edits.iter().zip(ends) {
+            let from = at + usize::from(come.is_none());
+            let behind = to + usize::from(come.is_some());
+            if behind > from {
+                later.push((from..end, behind, come));
+            } else {
+                later.drain(..).rev().for_each(|each| self.put(each));
+                self.put((from..end, behind, come));
+            }
+            to = behind + end - from;
+        }
+        later.drain(..).rev().for_each(|each| self.put(each));
+        self.routes.truncate(new);
     }
 
-    /// Inserts each route before the route that is at its position now.
-    fn open(&mut self, come: &[(usize, Route<A>)]) {
-        let mut end = self.routes.len();
-        let Some(&(_, filler)) = come.first() else { return };
-        self.routes.resize(end + come.len(), filler);
-        for (before, &(at, route)) in come.iter().enumerate().rev() {
-            self.routes.copy_within(at..end, at + before + 1);
-            self.routes[at + before] = route;
-            end = at;
+    /// Moves routes to this position, and puts one before them.
+    fn put(&mut self, (from, to, before): (Range<usize>, usize, Option<Route<A>>)) {
+        if from.start != to {
+            self.routes.copy_within(from, to);
+        }
+        if let Some(route) = before {
+            self.routes[to - 1] = route;
         }
     }
 
@@ -242,7 +277,9 @@ mod tests {
         for round in 0..300 {
             let mut changes = BTreeMap::new();
             for _ in 0..next(if round % 10 == 0 { 4 * MANY as u32 } else { 6 }) {
-                let prefix = Prefix::masked(next(4096) << 20, next(13) as u8).unwrap();
+                let longest = if round % 4 < 2 { 13 } else { 21 };
+                let addr = next(4096) << 20 | next(4) << 12;
+                let prefix = Prefix::masked(addr, next(longest) as u8).unwrap();
                 let hop = if next(3) == 0 { Hop::NONE } else { Hop::new(next(50)) };
                 changes.insert(prefix, hop);
             }
@@ -260,8 +297,9 @@ mod tests {
             assert_eq!((&routes, routes.hop_count()), (&anew, anew.hop_count()));
             // Whether or not the first prefixes of groups are listed.
             let mut near = 0;
-            let mut blocks: Vec<_> =
-                (0..64).map(|i| Prefix::masked(i << 26, 6 + next(9) as u8).unwrap()).collect();
+            let mut block =
+                |i: u32| Prefix::masked(i << 26 | next(64) << 20, 6 + next(14) as u8).unwrap();
+            let mut blocks: Vec<_> = (0..64).map(&mut block).collect();
             for &block in &blocks {
                 assert_eq!(routes.around(block), anew.around(block), "{block}");
                 assert_eq!(routes.within(block), anew.within(block), "{block}");

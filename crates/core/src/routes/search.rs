@@ -195,7 +195,21 @@ impl<A: Addr> Routes<A> {
 
     /// Like [`Routes::around`], for a prefix that sorts after the first `place` routes.
     fn around_at(&self, place: usize, prefix: Prefix<A>) -> Hop {
-        self.nearest(place, prefix).map_or(Hop::NONE, |at| self.routes[at].hop)
+        let mut before = &self.routes[..place];
+        while let Some(last) = before.last() {
+            if last.prefix.covers(prefix) {
+                return last.hop;
+            }
+            // What covers both is no longer than their common part.
+            if let Some(short) = &self.short
+                && last.prefix.addr().common_prefix_len(prefix.addr()) < Self::SHORT
+            {
+                let place = short.partition_point(|route| route.prefix < prefix);
+                return around_in(&short[..place], prefix);
+            }
+            before = &before[..self.up(before, last.prefix, prefix)];
+        }
+        Hop::NONE
     }
 
     /// The position of the longest prefix among the first `place` routes that covers the given one, which does not sort
@@ -206,24 +220,47 @@ impl<A: Addr> Routes<A> {
             if last.prefix.covers(prefix) {
                 return Some(before.len() - 1);
             }
-            // A prefix that covers the given one lies before this route, so it covers the route too: it is at most as
-            // long as their common part, and sorts before all other prefixes of that part.
-            let common = last.prefix.addr().common_prefix_len(prefix.addr());
-            let longest = Prefix::masked(prefix.addr(), common).unwrap_or(Prefix::ALL);
-            let is_far = before.len() > NEAR && before[before.len() - NEAR].prefix > longest;
-            let len = if is_far && !self.firsts.is_empty() {
-                let firsts = &self.firsts[..before.len().div_ceil(GROUP)];
-                let groups = firsts.len() - gallop_back(firsts, |first| *first > longest);
-                let (from, to) = self.group_before(groups);
-                let group = &before[from..to.min(before.len())];
-                from + group.partition_point(|route| route.prefix <= longest)
-            } else {
-                before.len() - gallop_back(before, |route| route.prefix > longest)
-            };
-            before = &before[..len];
+            before = &before[..self.up(before, last.prefix, prefix)];
         }
         None
     }
+
+    /// The number of those routes among which a covering one is, if the `last` one does not cover the prefix.
+    fn up(&self, before: &[Route<A>], last: Prefix<A>, prefix: Prefix<A>) -> usize {
+        let longest = common(last, prefix);
+        let is_far = before.len() > NEAR && before[before.len() - NEAR].prefix > longest;
+        if is_far && !self.firsts.is_empty() {
+            let firsts = &self.firsts[..before.len().div_ceil(GROUP)];
+            let groups = firsts.len() - gallop_back(firsts, |first| *first > longest);
+            let (from, to) = self.group_before(groups);
+            let group = &before[from..to.min(before.len())];
+            from + group.partition_point(|route| route.prefix <= longest)
+        } else {
+            before.len() - gallop_back(before, |route| route.prefix > longest)
+        }
+    }
+
+    /// The routes that are shorter than this are few. They are listed in [`Routes::short`].
+    pub(super) const SHORT: u8 = if A::BITS == 32 { 16 } else { 32 };
+}
+
+/// The hop of the last of these routes that covers the prefix.
+fn around_in<A: Addr>(mut before: &[Route<A>], prefix: Prefix<A>) -> Hop {
+    while let Some(last) = before.last() {
+        if last.prefix.covers(prefix) {
+            return last.hop;
+        }
+        let longest = common(last.prefix, prefix);
+        before = &before[..before.len() - gallop_back(before, |route| route.prefix > longest)];
+    }
+    Hop::NONE
+}
+
+/// The longest prefix that can cover both. A prefix that covers the second one and sorts before the first covers the
+/// first too: it is at most as long as their common part, and sorts before all other prefixes of that part.
+fn common<A: Addr>(last: Prefix<A>, prefix: Prefix<A>) -> Prefix<A> {
+    let common = last.addr().common_prefix_len(prefix.addr());
+    Prefix::masked(prefix.addr(), common).unwrap_or(Prefix::ALL)
 }
 
 /// The number of leading elements with this property, which no later one has. Fast if there are few, as between

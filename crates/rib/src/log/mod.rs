@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   feed ── push ──► prefix → change, prefix → change, ..  ── cut, 50 ms after the first ──► compiler
-//!     ▲                                                                                        │
+//!     ▲                                                        or when 1,024 wait              │
 //!     └──── waits while too many prefixes wait, or one for longer than a second ◄──── done ────┘
 //! ```
 //!
@@ -62,12 +62,13 @@ impl<A: Addr> Writer<'_, A> {
         if state.stopped {
             return; // the compiler has ended and takes no change
         }
-        let was_empty = state.queue.is_empty();
+        let (was_empty, was_enough) = (state.queue.is_empty(), state.queue.is_enough());
         state.queue.push(*now, change, sequence);
         if state.queue.is_full(*now) {
             log.set_full(state);
         }
-        if was_empty || state.queue.due(0) == Some(Duration::ZERO) {
+        let is_due = state.queue.is_enough() != was_enough || state.queue.is_due_at_once();
+        if was_empty || is_due {
             log.to_compiler.notify_one();
         }
     }

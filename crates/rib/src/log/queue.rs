@@ -10,12 +10,18 @@ use crate::Change;
 /// The pace of publishing, and the limits of waiting changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
-    /// How long the first change of a burst waits for more changes.
+    /// How long the first change of a burst waits for more changes, unless [`Pacing::ENOUGH`] prefixes wait earlier.
     pub bucket: Duration,
     /// The age of a change at which the feed is held back.
     pub late: Duration,
     /// The number of waiting prefixes at which the feed is held back. This bounds the memory.
     pub capacity: usize,
+}
+
+impl Pacing {
+    /// So many waiting prefixes are compiled at once. A batch costs some time however small it is, as much as a few
+    /// hundred changes: larger batches would save little, and all of their changes would be visible later.
+    pub const ENOUGH: usize = 1024;
 }
 
 impl Default for Pacing {
@@ -128,13 +134,24 @@ impl<A: Addr> Queue<A> {
         oldest.map_or(0, |since| now.saturating_sub(since))
     }
 
+    /// Whether a larger batch would save little.
+    pub(super) fn is_enough(&self) -> bool {
+        self.pending.len() >= Pacing::ENOUGH
+    }
+
+    /// Whether a cut is due, however long the compiler wants to pause.
+    pub(super) fn is_due_at_once(&self) -> bool {
+        self.holds == 0 && (self.is_whole || self.pending.len() >= self.pacing.capacity)
+    }
+
     /// How long until a cut is due; `None` if nothing waits.
     pub(super) fn due(&self, now: u64) -> Option<Duration> {
         let since = self.oldest.filter(|_| self.holds == 0)?;
-        if self.is_whole || self.pending.len() >= self.pacing.capacity {
+        if self.is_due_at_once() {
             return Some(Duration::ZERO);
         }
-        let at = since.saturating_add(micros(self.pacing.bucket)).max(self.rests_until);
+        let wait = if self.is_enough() { 0 } else { micros(self.pacing.bucket) };
+        let at = since.saturating_add(wait).max(self.rests_until);
         Some(Duration::from_micros(at.saturating_sub(now)))
     }
 
@@ -208,6 +225,26 @@ mod tests {
         assert!(!queue.is_idle());
         queue.done(0, Duration::ZERO);
         assert!(queue.is_idle());
+    }
+
+    /// Many changes do not wait for the end of the bucket, but for that of a pause.
+    #[test]
+    fn enough_changes_are_due() {
+        let mut queue = Queue::new(Pacing::default(), 0);
+        let add = |queue: &mut Queue<u32>, count: usize| {
+            let prefixes = (0..count as u32).map(|i| Prefix::masked(i << 8, 24).unwrap());
+            prefixes.for_each(|prefix| {
+                queue.push(MS, Change { prefix, ..change("10.0.0.0/8", 1) }, 1);
+            });
+        };
+        add(&mut queue, Pacing::ENOUGH - 1);
+        assert!(!queue.is_enough() && queue.due(MS) == Some(Duration::from_millis(50)));
+        add(&mut queue, Pacing::ENOUGH);
+        assert!(queue.is_enough() && queue.due(MS) == Some(Duration::ZERO));
+        queue.cut();
+        queue.done(2 * MS, Duration::from_millis(30));
+        add(&mut queue, Pacing::ENOUGH);
+        assert_eq!(queue.due(2 * MS), Some(Duration::from_millis(30)));
     }
 
     /// While changes are parts of one, none is due or late, however many there are; then all are due at once.

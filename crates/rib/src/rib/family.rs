@@ -189,12 +189,15 @@ impl<A: Addr> FamilyPaths<A> {
             None => {
                 let new = self.add(Node { speaker, path_id, set, next: first });
                 if first == NO_PATH {
-                    self.trie.came(node);
+                    self.trie.came(node, new);
+                    new
+                } else {
+                    let first = self.decide(new, sets, preference);
+                    self.trie.set_path(node, first);
+                    first
                 }
-                self.decide(new, sets, preference)
             }
         };
-        self.trie.set_path(node, first);
         Ok(self.changed(prefix, old, first, sets))
     }
 
@@ -236,7 +239,7 @@ impl<A: Addr> FamilyPaths<A> {
         sets: &mut Sets,
         preference: &Preference,
     ) -> Option<Change<A>> {
-        let place = self.trie.find(prefix)?;
+        let place = self.trie.find_indexed(prefix)?;
         let first = self.trie.path(place);
         let (at, node) = self.find(first, speaker, path_id)?;
         let old = self.paths[first].set;

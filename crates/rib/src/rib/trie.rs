@@ -23,11 +23,17 @@ pub(super) use super::nodes::{NO_PATH, Nodes};
 use super::nodes::{NONE, Node};
 use crate::chunks::Chunks;
 
+/// The most nodes that wait for their place in the hash table.
+const UNLISTED: usize = 4096;
+
 pub(super) struct Trie<A: Addr> {
     nodes: Nodes<A>,
     free: Vec<u32>,
-    /// The nodes with a route.
+    /// The nodes with a route, but for those of `unlisted`.
     routes: HashTable<u32>,
+    /// Nodes that got a route since the last search in `routes`, with their hashes. While a table is loaded in order,
+    /// many are added at once: their accesses, which miss the caches, overlap then.
+    unlisted: Vec<(u64, u32)>,
     hasher: DefaultHashBuilder,
     /// Some of the nodes on the path to the prefix of the last search, each below the one before: tables arrive in
     /// order, so the next prefix is usually near.
@@ -40,6 +46,7 @@ impl<A: Addr> Default for Trie<A> {
             nodes: Nodes(Chunks::default()),
             free: Vec::new(),
             routes: HashTable::new(),
+            unlisted: Vec::new(),
             hasher: DefaultHashBuilder::default(),
             last: Vec::new(),
         };
@@ -81,7 +88,7 @@ impl<A: Addr> Trie<A> {
         }
         let near = self.last.last().copied().unwrap_or(0);
         if self.nodes.0[near].len < Self::NEAR
-            && let Some(at) = self.find(prefix)
+            && let Some(at) = self.find_indexed(prefix)
         {
             return at;
         }
@@ -106,8 +113,40 @@ impl<A: Addr> Trie<A> {
 
     /// The node of the prefix, if it has a route.
     pub(super) fn find(&self, prefix: Prefix<A>) -> Option<u32> {
+        if !self.unlisted.is_empty() {
+            let at = self.descend(prefix);
+            return (self.prefix(at) == prefix && self.path(at) != NO_PATH).then_some(at);
+        }
         let hash = self.hasher.hash_one(prefix);
         self.routes.find(hash, |&at| self.prefix(at) == prefix).copied()
+    }
+
+    /// Like [`Trie::find`], always by the hash table.
+    pub(super) fn find_indexed(&mut self, prefix: Prefix<A>) -> Option<u32> {
+        self.list();
+        self.find(prefix)
+    }
+
+    /// Adds the nodes that are not yet in the hash table.
+    fn list(&mut self) {
+        if self.unlisted.is_empty() {
+            return;
+        }
+        let Self { nodes, routes, unlisted, hasher, .. } = self;
+        let hash = |&at: &u32| hasher.hash_one(nodes.prefix(at));
+        let len = routes.len() + unlisted.len();
+        if len > routes.capacity() {
+            // In the order of the nodes in memory: the table itself would visit them in the order of hashes.
+            let mut larger = HashTable::with_capacity(len.max(routes.len() / 2 * 3));
+            for (at, _) in (0..).zip(nodes.0.iter()).filter(|(_, node)| node.path != NO_PATH) {
+                larger.insert_unique(hash(&at), at, hash);
+            }
+            *routes = larger;
+            unlisted.clear();
+        }
+        for (key, at) in unlisted.drain(..) {
+            routes.insert_unique(key, at, hash);
+        }
     }
 
     /// The first path of a node's prefix.
@@ -116,7 +155,10 @@ impl<A: Addr> Trie<A> {
     }
 
     pub(super) fn set_path(&mut self, node: u32, path: u32) {
-        self.nodes.0[node].path = path;
+        // A write also reads and changes the counts in front of the chunk.
+        if self.path(node) != path {
+            self.nodes.0[node].path = path;
+        }
     }
 
     /// A new node for the prefix, somewhere right below `at`.
@@ -150,24 +192,18 @@ impl<A: Addr> Trie<A> {
         self.find(prefix).map(|node| self.path(node))
     }
 
-    /// Gives a route to the node's prefix, which has none yet.
-    pub(super) fn came(&mut self, node: u32) {
-        let Self { nodes, routes, hasher, .. } = self;
-        let hash = |&at: &u32| hasher.hash_one(nodes.prefix(at));
-        if routes.len() == routes.capacity() {
-            // In the order of the nodes in memory: the table itself would visit them in the order of hashes.
-            let mut larger = HashTable::with_capacity((routes.len() + 1).max(routes.len() / 2 * 3));
-            for (at, _) in (0..).zip(nodes.0.iter()).filter(|(_, node)| node.path != NO_PATH) {
-                larger.insert_unique(hash(&at), at, hash);
-            }
-            *routes = larger;
+    /// Gives the path to the node's prefix, which has none yet.
+    pub(super) fn came(&mut self, node: u32, path: u32) {
+        self.set_path(node, path);
+        self.unlisted.push((self.hasher.hash_one(self.prefix(node)), node));
+        if self.unlisted.len() >= UNLISTED {
+            self.list();
         }
-        routes.insert_unique(hash(&node), node, hash);
     }
 
     /// Removes the route of the prefix, and the nodes that only this route needed.
     pub(super) fn remove(&mut self, prefix: Prefix<A>) {
-        let Some(node) = self.find(prefix) else { return };
+        let Some(node) = self.find_indexed(prefix) else { return };
         self.last.clear();
         let hash = self.hasher.hash_one(prefix);
         if let Ok(entry) = self.routes.find_entry(hash, |&at| at == node) {
@@ -191,12 +227,13 @@ impl<A: Addr> Trie<A> {
 
     /// Number of prefixes with a route.
     pub(super) fn len(&self) -> usize {
-        self.routes.len()
+        self.routes.len() + self.unlisted.len()
     }
 
     /// Bytes of the nodes and of their index.
     pub(super) fn memory(&self) -> usize {
-        self.nodes.0.memory() + self.free.capacity() * 4 + self.routes.allocation_size()
+        let unlisted = self.unlisted.capacity() * size_of::<(u64, u32)>();
+        self.nodes.0.memory() + self.free.capacity() * 4 + self.routes.allocation_size() + unlisted
     }
 }
 
@@ -223,7 +260,7 @@ mod tests {
                     if kind > 0 {
                         let node = trie.node(prefix);
                         if trie.path(node) == NO_PATH {
-                            trie.came(node);
+                            trie.came(node, path);
                         }
                         trie.set_path(node, path);
                         map.insert(prefix, path);

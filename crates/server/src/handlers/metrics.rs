@@ -151,8 +151,8 @@ const NUMBERS: &[Number] = &[
     ),
 ];
 
-/// The limits of the buckets for changes, in milliseconds. A change waits for at least the 10 or 50 ms in which others
-/// are collected.
+/// The limits of the buckets for changes, in milliseconds. At low rates a change waits for the 10 or 50 ms in which
+/// others are collected.
 const VISIBLE_MS: [u64; 13] = [5, 10, 15, 20, 30, 40, 50, 75, 100, 150, 250, 500, 1000];
 
 fn tables(site: &Site) -> Arc<[OfTable]> {
