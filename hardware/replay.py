@@ -27,10 +27,12 @@ ENGINES = {"v4": ["sail-l", "sail-u", "sail-b", "planb", "dxr18", "runmap"], "v6
 SAIL_L_MOST = (1 << 16) // 8 + 2 * (1 << 16) + (1 << 24) // 8
 
 
-def export(engine, table, keys, updates=0):
+def export(engine, table, keys=None, updates=None):
     folder = BUILD / "full" / f"{Path(table.split(' ')[0]).name}-{engine}"
-    command = [FIBULA, "export", *table.split(" "), "--to", "memory", "--engine", engine, "--keys", str(keys)]
-    if updates and engine.startswith("sail"):
+    command = [FIBULA, "export", *table.split(" "), "--to", "memory", "--engine", engine]
+    if keys is not None:
+        command += ["--keys", str(keys)]
+    if updates:
         command += ["--updates", str(updates)]
     subprocess.run([*command, "-o", folder], check=True, stderr=subprocess.DEVNULL)
     return folder
@@ -100,7 +102,7 @@ def run(engine, table, keys, stalls):
 
 def size(engine, table):
     """A row with what a pipeline takes for a table."""
-    tables = Tables(export(engine, table, 0))
+    tables = Tables(export(engine, table))
     pipeline = of_map(tables)
     # A chip that is made for SAIL_L has room for its bound; this is what the table needs.
     if engine == "sail-l":
@@ -118,7 +120,7 @@ def size(engine, table):
 def cost(engine, table, updates):
     """A row with the words that an update writes: on the chip and off it, the mean, and of the update that writes
     most."""
-    tables = Tables(export(engine, table, 0, updates))
+    tables = Tables(export(engine, table, updates=updates))
     counts = {True: [], False: []}
     for update in tables.updates():
         written = [tables.memories[step[0]].on_chip for step in update.steps if step]

@@ -29,12 +29,8 @@ def full(name):
 
 
 def reduced(name):
-    """One that fits the 208 block RAMs of 18 kbit of an LFE5U-85F."""
-    if name == "sail-l":
-        pipeline = SCHEMES[name](64)
-        pipeline.memories[0] = ("BC16", 17, 1 << 16)
-        return pipeline
-    return full(name)
+    """One that fits the 208 block RAMs of 18 kbit of an LFE5U-85F: SAIL_L with 64 chunks, or that of a small folder."""
+    return SCHEMES[name](64) if name == "sail-l" else full(name)
 
 
 def yosys(build, script):

@@ -25,27 +25,27 @@ hardware_short() { hardware_python -m pytest -q -m "not slow" -p no:cacheprovide
 
 # hardware: all of docs/hardware.md.
 hardware() {
-    local data=${FIBULA_SHARED:-../shared}/data/tables tables=() engine
+    local data=${FIBULA_SHARED:-../shared}/data/tables generated="gen:v4:2024:300000:1" tables=() tables6=()
     hardware_environment
     build release
     step "pipelines in Icarus, and planted faults"; hardware_python -m pytest -q -p no:cacheprovider
-    step "whole tables in Verilator"
     if [ -d "$data" ]; then
         data=$(cd "$data" && pwd)
-        tables=("$data/pch-20151023-as3856-v4-fib-nexthop.tsv.xz" "$data/rrc06-20100701-as2497-v4-fib-nexthop.tsv.xz"
-            "$data/ipfire-libloc-20221029-v4-asn.tsv.xz --synthetic-hops hash:256")
-        hardware_python replay.py --family v6 "$data/routeviews-20210117-as293-v6-nh32.tsv.xz"
+        tables=("$data/ipasn_20080501_v12.dat.gz --synthetic-hops hash:256" "$data/rrc06-20100701-as2497-v4-fib-nexthop.tsv.xz"
+            "$data/pch-20151023-as3856-v4-fib-nexthop.tsv.xz" "$data/ipfire-libloc-20221029-v4-asn.tsv.xz --synthetic-hops hash:256")
+        tables6=("$data/routeviews-20210117-as293-v6-nh32.tsv.xz" "$data/ipfire-libloc-20221029-v6-asn.tsv.xz")
     else
         say "no real tables in $data (FIBULA_SHARED): generated ones stand in"
     fi
-    hardware_python replay.py "${tables[@]}" "gen:v4:2024:300000:1"
-    hardware_python replay.py --family v6 "gen:v6:2024:100000:1"
-    hardware_python replay.py --updates 300 --engines sail-l,sail-u,sail-b "${tables[0]:-gen:v4:2024:300000:1}"
-    step "block RAMs and logic of a Xilinx 7-series"
-    for engine in planb dxr18 runmap; do
-        hardware_python replay.py --keys 0 --engines "$engine" "gen:v4:2024:300000:1" >/dev/null
-    done
-    hardware_python synthesis.py xilinx sail-l sail-u sail-b
+    tables+=("$generated") tables6+=("gen:v6:2024:100000:1")
+    step "whole tables in Verilator"
+    hardware_python replay.py "${tables[@]}"
+    hardware_python replay.py --family v6 "${tables6[@]}"
+    step "memory, and words of updates"
+    hardware_python replay.py --sizes "${tables[@]}"
+    hardware_python replay.py --sizes --family v6 "${tables6[@]}"
+    hardware_python replay.py --updates 300 --engines sail-l,sail-u,sail-b "${tables[0]}"
+    step "block RAMs and logic of a Xilinx 7-series"; hardware_python synthesis.py xilinx sail-l sail-u sail-b
     step "a clock on an ECP5"; hardware_python synthesis.py ecp5 sail-l
     times
 }
