@@ -93,8 +93,8 @@ PASSES(u64)
 #define SAME_u64(a, b) ((a) == (b))
 #define SAME_u128(a, b) (HIGH(a) == HIGH(b) && LOW(a) == LOW(b))
 
-// The code of a key at a level; 0 if it is not there. A bucket of 64 bytes has keys, then their codes, then the mark, with
-// all bits set if the search goes on in the next bucket.
+// The code of a key at a level; 0 if it is not there. A bucket of 64 bytes has keys, then their codes, then the mark,
+// with all bits set if the search goes on in the next bucket.
 #define FIND(name, key_type, hashed, type, slots, on)                                                          \
     INLINE u32 name(GLOBAL const u8 *table, Head head, GLOBAL const Level *level, key_type key)                \
     {                                                                                                          \
@@ -105,9 +105,10 @@ PASSES(u64)
         for (u32 round = 0; round < level->buckets; round++) {                                                 \
             GLOBAL const u8 *line = PART(u8, 3) + (u64)(level->first_bucket + at) * 64;                        \
             GLOBAL const key_type *keys = (GLOBAL const key_type *)line;                                       \
-            u32 slot = 0;                                                                                      \
-            while (slot < slots && !SAME_##key_type(keys[slot], key))                                          \
-                slot++;                                                                                        \
+            /* The first slot with the key, found without a branch. */                                         \
+            u32 slot = slots;                                                                                  \
+            for (u32 i = slots; i-- > 0;)                                                                      \
+                slot = SAME_##key_type(keys[i], key) ? i : slot;                                               \
             u32 code = ((GLOBAL const type *)(line + slots * sizeof(key_type)))[slot];                         \
             if (code != on)                                                                                    \
                 return code;                                                                                   \

@@ -32,29 +32,27 @@ INLINE u32 window_key(GLOBAL const Window *window, u128 addr)
         GLOBAL const type *codes = PART(type, 1);                                                              \
         u32 word = words[HIGH(addr) >> 48];                                                                    \
         u32 key = (u32)(HIGH(addr) >> 16);                                                                     \
-        u32 code;                                                                                              \
         for (;;) {                                                                                             \
-            while (word >> 31) {                                                                               \
-                u32 bits = 32 - (word >> 27);                                                                  \
-                word = words[(word & 0x7ffffffu) + (key >> (32 - bits))];                                      \
-                key <<= bits;                                                                                  \
+            /* Three tables, then a record or a constant, without a branch: what names no table reads word 0, and a */\
+            /* constant reads a record without keys behind the first unit, in which no record lies.                  */\
+            for (u32 level = 0; level < 3; level++) {                                                          \
+                u32 is_table = word >> 31;                                                                     \
+                u32 bits = is_table ? 32 - (word >> 27) : 1;                                                   \
+                u32 next = words[is_table ? (word & 0x7ffffffu) + (key >> (32 - bits)) : 0];                   \
+                key = is_table ? key << bits : key;                                                            \
+                word = is_table ? next : word;                                                                 \
             }                                                                                                  \
-            if (word >> 30) {                                                                                  \
-                u32 byte = word >> 3 & 0x7fffffcu, keys = word & 31;                                           \
-                u32 first = byte / 2, len = keys;                                                              \
-                while (len > 0) {                                                                              \
-                    u32 half_len = len / 2;                                                                    \
-                    if (units[first + half_len] < key >> 16) {                                                 \
-                        first += half_len + 1;                                                                 \
-                        len -= half_len + 1;                                                                   \
-                    } else {                                                                                   \
-                        len = half_len;                                                                        \
-                    }                                                                                          \
-                }                                                                                              \
-                code = codes[(byte + 2 * keys + bytes_of_code - 1) / bytes_of_code + (first - byte / 2)];      \
-            } else {                                                                                           \
-                code = word;                                                                                   \
+            u32 is_record = word >> 30;                                                                        \
+            u32 byte = is_record ? word >> 3 & 0x7fffffcu : 32, keys = is_record ? word & 31 : 0;              \
+            /* How many of at most 31 keys are below, by halves. */                                            \
+            u32 first = byte / 2, rank = 0;                                                                    \
+            for (u32 step = 16; step > 0; step >>= 1) {                                                        \
+                u32 next = rank + step;                                                                        \
+                u32 last = units[first + (next < keys ? next : keys) - 1];                                     \
+                rank = (next <= keys) & (last < key >> 16) ? next : rank;                                      \
             }                                                                                                  \
+            u32 found = codes[(byte + 2 * keys + bytes_of_code - 1) / bytes_of_code + rank];                   \
+            u32 code = is_record ? found : word;                                                               \
             u32 block = top - code;                                                                            \
             if (block >= head.words[0])                                                                        \
                 return code;                                                                                   \

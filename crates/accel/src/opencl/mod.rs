@@ -5,9 +5,9 @@
 mod slot;
 mod table;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fibula_core::Family;
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
@@ -36,13 +36,27 @@ pub(crate) struct ClDevice(Arc<Shared>);
 /// What tables and slots need of it.
 struct Shared {
     name: String,
+    opened: Arc<Opened>,
+    /// Whether the device works in the memory of the host, so that buffers are not copied.
+    is_unified: bool,
+}
+
+/// A device, once in a program.
+struct Opened {
     description: String,
     context: Context,
-    /// Whether the device works in the memory of the host, so that buffers are not copied.
     is_unified: bool,
     group: usize,
     /// The compiled files, by name.
     programs: Mutex<HashMap<&'static str, Arc<Program>>>,
+}
+
+/// The devices that were opened, by number. A program has one context of each: PoCL 3.1 crashes if two threads are the
+/// first to use it, or compile in different contexts at the same time.
+static OPENED: Mutex<BTreeMap<usize, Arc<Opened>>> = Mutex::new(BTreeMap::new());
+
+fn opened() -> MutexGuard<'static, BTreeMap<usize, Arc<Opened>>> {
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All devices of all drivers, in the drivers' order.
@@ -70,6 +84,7 @@ fn description(device: &opencl3::device::Device) -> String {
 }
 
 pub(crate) fn list() -> Result<Vec<Listing>, DeviceError> {
+    let _opened = opened();
     let listing = |(i, device)| Listing { name: name(i), description: description(device) };
     Ok(devices()?.iter().enumerate().map(listing).collect())
 }
@@ -80,24 +95,39 @@ fn name(number: usize) -> String {
 
 /// The device of this number. With `copies` it is used as one with memory of its own.
 pub(crate) fn open(number: usize, copies: bool) -> Result<ClDevice, DeviceError> {
-    let suffix = if copies { ":copies" } else { "" };
-    let devices = devices()?;
-    let device = devices.get(number).ok_or_else(|| DeviceError::Absent {
-        device: name(number),
-        reason: format!("the installed OpenCL drivers have so many devices: {}", devices.len()),
-    })?;
-    let opened = || -> Result<Shared, ClError> {
-        Ok(Shared {
-            name: format!("{}{suffix}", name(number)),
-            description: description(device),
-            context: Context::from_device(device)?,
-            is_unified: device.dev_type()? & CL_DEVICE_TYPE_CPU != 0 && !copies,
-            group: GROUP.min(device.max_work_group_size()?),
-            programs: Mutex::default(),
-        })
+    let mut all = opened();
+    let opened = match all.get(&number) {
+        Some(opened) => opened.clone(),
+        None => {
+            let opened = Arc::new(Opened::new(number)?);
+            all.insert(number, opened.clone());
+            opened
+        }
     };
-    let shared = opened().map_err(|error| failed(&name(number), "open the device", error))?;
-    Ok(ClDevice(Arc::new(shared)))
+    let suffix = if copies { ":copies" } else { "" };
+    let is_unified = opened.is_unified && !copies;
+    let name = format!("{}{suffix}", name(number));
+    Ok(ClDevice(Arc::new(Shared { name, opened, is_unified })))
+}
+
+impl Opened {
+    fn new(number: usize) -> Result<Self, DeviceError> {
+        let devices = devices()?;
+        let device = devices.get(number).ok_or_else(|| DeviceError::Absent {
+            device: name(number),
+            reason: format!("the installed OpenCL drivers have so many devices: {}", devices.len()),
+        })?;
+        let made = || -> Result<Self, ClError> {
+            Ok(Self {
+                description: description(device),
+                context: Context::from_device(device)?,
+                is_unified: device.dev_type()? & CL_DEVICE_TYPE_CPU != 0,
+                group: GROUP.min(device.max_work_group_size()?),
+                programs: Mutex::default(),
+            })
+        };
+        made().map_err(|error| failed(&name(number), "open the device", error))
+    }
 }
 
 fn failed(device: &str, call: &'static str, error: impl ToString) -> DeviceError {
@@ -111,19 +141,24 @@ impl Shared {
 
     /// A queue of its own, in whose order its work is done.
     fn queue(&self) -> Result<CommandQueue, ClError> {
-        CommandQueue::create_default_with_properties(&self.context, CL_QUEUE_PROFILING_ENABLE, 0)
+        CommandQueue::create_default_with_properties(
+            &self.opened.context,
+            CL_QUEUE_PROFILING_ENABLE,
+            0,
+        )
     }
 
     /// The compiled file of a form, from the first time on.
     fn program(&self, form: &Form) -> Result<Arc<Program>, DeviceError> {
         let (file, text) = form.source;
-        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut programs = self.opened.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = programs.get(file) {
             return Ok(program.clone());
         }
         // One text: of several, cl3 0.13 passes the lengths for pointers.
         let text = format!("{PRELUDE}{text}");
-        let built = Program::create_and_build_from_source(&self.context, &text, "-cl-std=CL1.2");
+        let built =
+            Program::create_and_build_from_source(&self.opened.context, &text, "-cl-std=CL1.2");
         let program = Arc::new(built.map_err(|log| failed(&self.name, "compile a kernel", log))?);
         programs.insert(file, program.clone());
         Ok(program)
@@ -141,7 +176,7 @@ impl Device for ClDevice {
     }
 
     fn description(&self) -> &str {
-        &self.0.description
+        &self.0.opened.description
     }
 
     fn upload(&self, image: Arc<Image>) -> Result<Arc<dyn DeviceTable>, DeviceError> {

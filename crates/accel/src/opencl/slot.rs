@@ -74,7 +74,8 @@ impl HostBuffer {
         let bytes = bytes.max(1);
         let kind = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
         // SAFETY: no memory of the host is given.
-        let buffer = unsafe { Buffer::create(&device.context, kind, bytes, ptr::null_mut()) }?;
+        let buffer =
+            unsafe { Buffer::create(&device.opened.context, kind, bytes, ptr::null_mut()) }?;
         let mut host = Self { buffer, bytes, flags, at: ptr::null_mut() };
         host.map(queue, CL_BLOCKING)?;
         Ok(host)
@@ -141,7 +142,7 @@ impl ClSlot {
                     // SAFETY: no memory of the host is given.
                     unsafe {
                         Buffer::create(
-                            &device.context,
+                            &device.opened.context,
                             CL_MEM_READ_WRITE,
                             bytes.max(1),
                             ptr::null_mut(),
@@ -185,7 +186,7 @@ impl ClSlot {
             None => (&self.keys.buffer, &self.hops.buffer),
         };
         let (_, kernel) = self.kernel.as_ref().expect("the kernel was found");
-        let group = self.device.group;
+        let group = self.device.opened.group;
         // SAFETY: the arguments are those of all kernels (`prelude.cl`). Thread `i` reads key `i` and writes hop `i`,
         // if it is below `count`; the buffers have room for as many. The table is what the kernel takes it for: both
         // are of its image, whose engine was built or checked when it was loaded, so every place that a lookup reads is

@@ -34,7 +34,7 @@ impl ClTable {
     ) -> Result<&'a Self, DeviceError> {
         let table = (&**table as &dyn Any).downcast_ref::<Self>();
         table
-            .filter(|table| Arc::ptr_eq(&table.device, device))
+            .filter(|table| Arc::ptr_eq(&table.device.opened, &device.opened))
             .ok_or_else(|| DeviceError::OtherTable { device: device.name.clone() })
     }
 
@@ -79,7 +79,7 @@ impl ClTable {
 fn create(device: &Shared, image: &Image) -> Result<Buffer<u8>, ClError> {
     let bytes = image.bytes().len();
     // SAFETY: no memory of the host is given.
-    unsafe { Buffer::create(&device.context, CL_MEM_READ_WRITE, bytes, ptr::null_mut()) }
+    unsafe { Buffer::create(&device.opened.context, CL_MEM_READ_WRITE, bytes, ptr::null_mut()) }
 }
 
 /// Copies a range of bytes of the image to the same place of the buffer, and waits.
