@@ -61,7 +61,7 @@ struct TrafficArgs {
     /// The table: a snapshot, table files, gen:v4:2024:900000:1, embedded
     #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
     table: Vec<String>,
-    /// RND, PFX, ZIPF, REP, SEQ, MATCH0 to MATCH100 (see `fibula bench --help`)
+    /// RND, PFX, ZIPF, REP, SEQ, WORST, MATCH0 to MATCH100 (see `fibula bench --help`)
     #[arg(long, value_name = "KIND", default_value = "PFX")]
     traffic: Traffic,
     /// Number of addresses, or flows

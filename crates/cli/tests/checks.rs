@@ -107,7 +107,7 @@ fn bench_gives_the_agreed_fields() {
         "--engines",
         "planb,auto",
         "--traffic",
-        "RND,PFX,ZIPF,REP,SEQ,MATCH50",
+        "RND,PFX,ZIPF,REP,SEQ,WORST,MATCH50",
         "--batch",
         "64",
         "--threads",
@@ -120,7 +120,7 @@ fn bench_gives_the_agreed_fields() {
     ];
     let rows = json(&args);
     let rows = rows.as_array().unwrap();
-    assert_eq!(rows.len(), 2 * 6 * 2);
+    assert_eq!(rows.len(), 2 * 7 * 2);
     let tables = ["gen:v4:2024:2000:1", "gen:v6:2024:1000:1"];
     let engines = [("v4", "planb"), ("v4", "auto"), ("v6", "planb"), ("v6", "auto")];
     let of = |family| if family == "v4" { tables[0] } else { tables[1] };

@@ -1,5 +1,6 @@
 //! Streams of addresses, as the papers' benchmarks use them.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::str::FromStr;
 
@@ -24,6 +25,9 @@ pub enum Traffic {
     /// `SEQ`: RND keys for a loop in which each lookup waits for the last one's result. The keys are
     /// those of RND; making them dependent is the loop's matter.
     Seq,
+    /// `WORST`: uniform over the 1,024 deepest of the table's prefixes, with random host bits: the longest ones, of
+    /// equally long ones those with the most prefixes above them.
+    Worst,
     /// `MATCH50` (0 to 100): this percentage of keys is covered by a route, the rest is not. Matching
     /// keys are PFX keys, the others RND keys in the gaps. A table without gaps (one with a default
     /// route) has matching keys only, an empty one has none.
@@ -34,10 +38,13 @@ pub enum Traffic {
 const ZIPF_KEYS: usize = 1_000_000;
 /// Times that REP repeats each key.
 const REPEATS: usize = 16;
+/// Prefixes that WORST draws from: few, so that all are deep, and too many for the first-level cache.
+const DEEPEST: usize = 1024;
 
 impl Traffic {
     /// The kinds with a fixed name; [`Traffic::Match`] has one for each percentage.
-    pub const NAMED: [Self; 5] = [Self::Rnd, Self::Pfx, Self::Zipf, Self::Rep, Self::Seq];
+    pub const NAMED: [Self; 6] =
+        [Self::Rnd, Self::Pfx, Self::Zipf, Self::Rep, Self::Seq, Self::Worst];
 }
 
 impl fmt::Display for Traffic {
@@ -48,6 +55,7 @@ impl fmt::Display for Traffic {
             Self::Zipf => f.write_str("ZIPF"),
             Self::Rep => f.write_str("REP"),
             Self::Seq => f.write_str("SEQ"),
+            Self::Worst => f.write_str("WORST"),
             Self::Match(percent) => write!(f, "MATCH{percent}"),
         }
     }
@@ -59,7 +67,8 @@ pub struct TrafficError(String);
 
 impl fmt::Display for TrafficError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown traffic {:?}: RND, PFX, ZIPF, REP, SEQ or MATCH0 to MATCH100", self.0)
+        let Self(text) = self;
+        write!(f, "unknown traffic {text:?}: RND, PFX, ZIPF, REP, SEQ, WORST or MATCH0 to MATCH100")
     }
 }
 
@@ -84,7 +93,7 @@ impl FromStr for Traffic {
 
 /// `count` keys of this traffic for this table; equal arguments give equal keys.
 ///
-/// An empty table has no prefixes to draw from: its PFX and ZIPF keys are RND keys.
+/// An empty table has no prefixes to draw from: its PFX, ZIPF and WORST keys are RND keys.
 ///
 /// ```
 /// use fibula_testkit::{tables, traffic::{Traffic, keys}};
@@ -108,6 +117,14 @@ pub fn keys<A: Addr>(routes: &Routes<A>, traffic: Traffic, count: usize, seed: u
             let pool: Vec<A> = (0..ZIPF_KEYS).map(|_| in_prefix(routes, &mut rng)).collect();
             let zipf = Zipf::new(ZIPF_KEYS);
             (0..count).map(|_| pool[zipf.rank(&mut rng)]).collect()
+        }
+        Traffic::Worst => {
+            let deepest = deepest(routes);
+            let key = |_| match rng.choose(&deepest) {
+                None => random(&mut rng),
+                Some(prefix) => rng.addr_in(prefix),
+            };
+            (0..count).map(key).collect()
         }
         Traffic::Match(percent) => matching(routes, percent, count, &mut rng),
     }
@@ -154,6 +171,20 @@ fn in_prefix<A: Addr>(routes: &Routes<A>, rng: &mut Rng) -> A {
         None => random(rng),
         Some(route) => rng.addr_in(route.prefix),
     }
+}
+
+/// The prefixes of WORST.
+fn deepest<A: Addr>(routes: &Routes<A>) -> Vec<Prefix<A>> {
+    let mut above: Vec<Prefix<A>> = Vec::new();
+    let mut all = Vec::with_capacity(routes.len());
+    // Those above a prefix precede it.
+    for prefix in routes.iter().map(|route| route.prefix) {
+        while above.pop_if(|last| !last.contains(prefix.first())).is_some() {}
+        all.push((prefix.len(), above.len(), prefix));
+        above.push(prefix);
+    }
+    all.sort_by_key(|&(len, above, _)| Reverse((len, above)));
+    all.into_iter().take(DEEPEST).map(|(_, _, prefix)| prefix).collect()
 }
 
 fn matching<A: Addr>(routes: &Routes<A>, percent: u8, count: usize, rng: &mut Rng) -> Vec<A> {
@@ -229,13 +260,14 @@ mod tests {
     use crate::tables;
     use fibula_core::Hop;
 
-    /// RND, PFX, ZIPF, REP, SEQ, MATCH50; IPv4 and IPv6.
-    const EXPECTED: [[u64; 2]; 6] = [
+    /// RND, PFX, ZIPF, REP, SEQ, WORST, MATCH50; IPv4 and IPv6.
+    const EXPECTED: [[u64; 2]; 7] = [
         [0x4e5f_6af7_9b75_e291, 0x915e_feea_74fb_45c5],
         [0x1069_1a50_b411_a91f, 0x76e1_a582_d29e_05b1],
         [0x38fe_7106_056e_0244, 0x9efd_0ea8_843a_15da],
         [0x6434_089d_0c57_5890, 0x5977_053a_7432_2ca0],
         [0x4e5f_6af7_9b75_e291, 0x915e_feea_74fb_45c5],
+        [0x52a4_a227_54b9_0da8, 0x9fab_de13_0fa9_3c07],
         [0x108c_d9a8_dcf5_448d, 0x3c6f_a1c8_35d1_ae06],
     ];
 
@@ -268,6 +300,26 @@ mod tests {
         let prefix = routes.as_slice()[0].prefix;
         assert!(keys(&routes, Traffic::Pfx, 1000, 3).iter().all(|key| prefix.contains(*key)));
         assert!(keys(&routes, Traffic::Zipf, 1000, 3).iter().all(|key| prefix.contains(*key)));
+    }
+
+    /// The longest prefixes, of equally long ones those with more above them.
+    #[test]
+    fn worst_keys_go_deepest() {
+        let prefix = |text: &str| text.parse::<Prefix<u32>>().unwrap();
+        let chain = ["10.0.0.0/8", "10.1.0.0/16", "10.1.1.0/24", "10.1.1.0/25"].map(prefix);
+        // As many /25 below a single prefix as there is room for.
+        let shallow = (0..DEEPEST as u32).map(|i| Prefix::masked(11 << 24 | i << 7, 25).unwrap());
+        let others = [prefix("11.0.0.0/8"), prefix("12.0.0.0/24"), prefix("12.0.1.0/31")];
+        let all = chain.into_iter().chain(shallow).chain(others);
+        let routes: Routes<u32> = all.map(|prefix| (prefix, Hop::new(0))).collect();
+        let found = deepest(&routes);
+        assert_eq!(found.len(), DEEPEST);
+        assert_eq!(found[..3], [others[2], chain[3], prefix("11.0.0.0/25")]);
+        for key in keys(&routes, Traffic::Worst, 10_000, 6) {
+            assert!(found.iter().any(|prefix| prefix.contains(key)), "{key:#x}");
+        }
+        let distinct = keys(&small::<u128>(), Traffic::Worst, 10, 6);
+        assert!(distinct.iter().all(|key| small().as_slice()[0].prefix.contains(*key)));
     }
 
     #[test]
@@ -304,6 +356,7 @@ mod tests {
         assert_eq!(keys(&default, Traffic::Match(0), 10, 1).len(), 10);
         assert_eq!(keys(&Routes::<u32>::default(), Traffic::Match(100), 10, 1).len(), 10);
         assert_eq!(keys(&Routes::<u128>::default(), Traffic::Pfx, 10, 1).len(), 10);
+        assert_eq!(keys(&Routes::<u128>::default(), Traffic::Worst, 10, 1).len(), 10);
         // Only reserved space is free: the keys go there.
         let used: Routes<u32> = [
             (Prefix::masked(0u32, 1).unwrap(), Hop::new(0)),

@@ -28,6 +28,8 @@ Traffic:
   ZIPF     a million PFX keys, drawn by Zipf's law (s = 1.0)
   REP      each RND key 16 times in a row
   SEQ      RND keys looked up one by one, each waiting for the previous result (batch 1)
+  WORST    as PFX, of the 1,024 deepest prefixes: the longest ones, of equally long ones those with
+           the most prefixes above them
   MATCHp   p % of the keys have a route, the others have none
   file:P   the addresses in file P, repeated
 
@@ -69,7 +71,7 @@ pub struct Args {
     /// Address family (default: those that the table has)
     #[arg(long, short, value_name = "v4|v6", value_parser = parse_family)]
     pub family: Option<Family>,
-    /// Traffic: RND, PFX, ZIPF, REP, SEQ, MATCH0 to MATCH100, file:PATH
+    /// Traffic: RND, PFX, ZIPF, REP, SEQ, WORST, MATCH0 to MATCH100, file:PATH
     #[arg(long, value_delimiter = ',', value_name = "KIND,...", default_value = "RND,PFX")]
     pub traffic: Vec<TrafficInput>,
     /// Number of keys in a batch; 1 looks up single keys
