@@ -35,8 +35,8 @@
 //! **The machine.** The cost of a lookup is the cost of its memory accesses. All keys of a record lie in one **unit**,
 //! which is read by one comparison; so does the whole record where it fits, and larger records begin at a line. The
 //! unit is a line, with which tables are a quarter smaller, or half of one, which a Zen 4's second-level cache delivers
-//! in a cycle. Likewise, words are gathered by one instruction, or loaded one by one, as measured once a process.
-//! [`Variant`] has both choices, `machine.rs` makes them. A stored table keeps its unit and is loaded on any machine.
+//! in a cycle. Likewise, words are gathered by one instruction, or loaded one by one. [`Variant`] has both choices,
+//! `machine.rs` times batches with each, once a process. A stored table keeps its unit and is loaded on any machine.
 //!
 //! **Codes.** 0 means no route, *h* + 1 means hop *h*. The codes of **deep blocks** count down from the largest
 //! code. The codes in records have the smallest width that holds all of them.
@@ -51,8 +51,8 @@
 //! `descend.rs`.
 //!
 //! **Batches** execute each stage for 64 to 256 addresses at a time, without a branch that depends on a single lookup.
-//! `batch.rs` divides a batch into blocks of rows and has the stages, `whole.rs` has them for larger batches on
-//! machines that load words, `steps.rs` has their computations, `hops.rs` the end of a row; `plain.rs` is the form with
+//! `batch.rs` divides a batch into blocks of rows and has the stages, `whole.rs` has them for batches of 64 and more
+//! with AVX-512, `steps.rs` has their computations, `hops.rs` the end of a row; `plain.rs` is the form with
 //! plain loads for machines without vectors.
 //!
 //! **Updates.** The smallest block around a changed prefix that has its own word is compiled again and
