@@ -165,10 +165,7 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
     #[inline(always)]
     fn is_whole(&self, addrs: &[u128]) -> bool {
         let is_paired = size_of::<C::Unit>() == size_of::<Half>();
-        S::ROWS_WHOLE
-            && (is_paired || !GATHERS)
-            && addrs.len() >= WHOLE_MIN
-            && self.is_open(addrs)
+        S::ROWS_WHOLE && (is_paired || !GATHERS) && addrs.len() >= WHOLE_MIN && self.is_open(addrs)
     }
 
     /// Whether the root leaves at least half of the addresses open, as a sample of four shows.
