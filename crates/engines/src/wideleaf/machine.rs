@@ -15,16 +15,15 @@ use super::word::Entry;
 use super::{ROOT_BITS, Tables, Variant};
 use crate::common::{best_times, first_of_the_best};
 
-// The choices of a `Variant` (the numbers are in docs/engines/wideleaf-notes.md): batches with each variant worth having
-// are timed on a table that is made for it.
+// The choices of a `Variant` (the numbers are in docs/adr/0024-choice.md): batches with each variant worth having are
+// timed on a table that is made for it.
 //
-// - Whether loads or gathers of words take less time depends on what is around them: on a Zen 5 gathers were faster
-//   where places are loaded right after their store, and slower where they are not. So the batch is timed, not the
-//   instruction.
-// - Once a process, not for each table: the unit of records has to be known before a build, a table that is loaded comes
-//   without routes to take addresses from, and all generations of a table that changes are equally fast. The order of
-//   variants did not depend on the table.
-// - Not measured: AVX2, whose gathers do not gain anywhere, and plain code.
+// - Whether loads or gathers of words take less time depends on what is around them: by a study on a Zen 5, gathers are
+//   faster where places are loaded right after their store, and slower where they are not. So the batch is timed, not
+//   the instruction.
+// - Once a process, not for each table: the unit of records has to be known before a build, a table that is loaded
+//   comes without routes to take addresses from, and all generations of a table that changes are equally fast.
+// - Not measured: AVX2, whose gathers do not gain anywhere, NEON, and plain code.
 
 /// The variants worth having. The first one is taken unless another one is clearly faster.
 const VARIANTS: [Variant; 3] = [
@@ -39,7 +38,7 @@ const MARGIN: u32 = 32;
 
 impl Variant {
     /// The variant that tables have on this machine unless [`Config::variant`](super::Config::variant) sets another.
-    /// With AVX-512, batches of each are timed, once a process, in about 1 ms. Another process may choose another one;
+    /// With AVX-512, batches of each are timed, once a process, in 2 to 3 ms. Another process may choose another one;
     /// answers do not depend on it.
     ///
     /// ```
