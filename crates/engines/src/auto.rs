@@ -14,6 +14,8 @@ struct Candidate {
     fitted: Option<fn(Isa) -> String>,
     /// The routes for which the next candidate is faster.
     slow: Option<Slow>,
+    /// Engines that may be faster than it, each timed against the fastest one so far.
+    rivals: &'static [Rival],
 }
 
 /// Lengths of routes whose addresses each need a search here, but not in the next candidate.
@@ -26,10 +28,16 @@ struct Slow {
 
 /// The candidates of [`Registry::auto`], in order. The last one never refuses a table.
 const V4: &[Candidate] = &[
-    Candidate { name: "runmap", merit: "fastest for IPv4", fitted: None, slow: None },
+    Candidate {
+        name: "runmap",
+        merit: "fastest for IPv4",
+        fitted: None,
+        slow: None,
+        rivals: &[RIVAL_V4],
+    },
     // runmap refuses tables of more than 4 GiB: hundreds of millions of routes.
-    Candidate { name: "dxr18", merit: "small", fitted: None, slow: None },
-    Candidate { name: "radix", merit: "takes any table", fitted: None, slow: None },
+    Candidate { name: "dxr18", merit: "small", fitted: None, slow: None, rivals: &[] },
+    Candidate { name: "radix", merit: "takes any table", fitted: None, slow: None, rivals: &[] },
 ];
 /// Routes longer than /64 are not counted, because matchline bisects for these, too.
 const V6: &[Candidate] = &[
@@ -41,23 +49,29 @@ const V6: &[Candidate] = &[
             format!("{}{measured}", Variant::here(isa))
         }),
         slow: Some(Slow { from: 49, to: 64, one_in: 16 }),
+        rivals: &[],
     },
     Candidate {
         name: "matchline",
         merit: "fast for routes of /49 to /64",
         fitted: None,
         slow: None,
+        rivals: &RIVALS_V6,
     },
     // For tables beyond the limits of both, tens of millions of routes.
-    Candidate { name: "planb", merit: "takes larger tables", fitted: None, slow: None },
-    Candidate { name: "radix", merit: "takes any table", fitted: None, slow: None },
+    Candidate {
+        name: "planb",
+        merit: "takes larger tables",
+        fitted: None,
+        slow: None,
+        rivals: &[],
+    },
+    Candidate { name: "radix", merit: "takes any table", fitted: None, slow: None, rivals: &[] },
 ];
 
 /// An engine that may be faster than a candidate if it fits into the last-level cache with room to spare, or
 /// if the candidate is large itself.
 struct Rival {
-    /// The candidate.
-    of: &'static str,
     /// Tried in order; the next one is for tables that exceed the limits of the previous one.
     names: &'static [&'static str],
     /// The size of the first one, if that does not depend on the table. `None`: it is compared with large candidates
@@ -67,24 +81,26 @@ struct Rival {
     large: usize,
     /// From this number of routes on it is chosen for a table that changes, without a comparison.
     routes: usize,
+    /// How many addresses are looked up for a comparison.
+    keys: usize,
 }
 
 const RIVAL_V4: Rival = Rival {
-    of: "runmap",
     names: &["dir24-8-prefetch", "dir24-8-wide-prefetch"],
     bytes: Some(32 << 20),
     large: 6 << 20,
     // Both are equally fast at some 3 million generated routes: `docs/engines/growth.md`.
     routes: 3_000_000,
+    // They touch nearly all of DIR-24-8.
+    keys: 1 << 20,
 };
-/// A table of ranges that were divided into prefixes: the ranges are few, and wideleaf has keys for ranges.
-const RIVAL_V6: Rival = Rival {
-    of: "matchline",
-    names: &["wideleaf"],
-    bytes: None,
-    large: 6 << 20,
-    routes: usize::MAX,
-};
+/// Of `matchline`. Ranges that were divided into prefixes are few, and wideleaf has keys for ranges. In a mixture of
+/// short and long routes the deepest lookup of a batch decides in our own engines, while all of PlanB's are equally deep.
+const RIVALS_V6: [Rival; 2] = [rival_v6(&["wideleaf"], 6 << 20), rival_v6(&["planb"], 1 << 20)];
+
+const fn rival_v6(names: &'static [&'static str], large: usize) -> Rival {
+    Rival { names, bytes: None, large, routes: usize::MAX, keys: 1 << 18 }
+}
 /// How many times as fast a rival has to be if it takes more than twice the memory: measurements of less come and go,
 /// and it displaces other programs' data from the cache.
 const WORTH: f64 = 1.3;
@@ -127,8 +143,9 @@ impl Registry {
     /// If the first choice for an IPv4 table takes 6 MiB or more (some 2 million prefixes), the table is also compiled
     /// for prefetching DIR-24-8, and both are timed on addresses in the table's prefixes, which takes some 100 ms. The
     /// same happens for smaller tables that exceed the second-level cache, if the last level has room for twice the
-    /// 32 MiB of DIR-24-8. If the choice for an IPv6 table is `matchline` and takes 6 MiB or more, it is timed against
-    /// `wideleaf`, which is faster for ranges. The rival is chosen if it is 1.3 times as fast, or 1.05 times if it
+    /// 32 MiB of DIR-24-8. If the choice for an IPv6 table is `matchline`, it is timed against `planb` from 1 MiB on, which
+    /// is faster for mixtures of short and long routes, and against `wideleaf` from 6 MiB on, which is faster for ranges.
+    /// A rival is chosen if it is 1.3 times as fast, or 1.05 times if it
     /// takes no more than twice the memory.
     ///
     /// # Panics
@@ -143,10 +160,9 @@ impl Registry {
     /// # Panics
     /// As [`auto`](Self::auto).
     pub fn auto_for<A: Addr>(&self, routes: &Routes<A>, isa: Isa, caches: Caches) -> Auto<A> {
-        let (candidates, rival) = candidates::<A>();
         let mut refused = String::new();
-        for candidate in candidates {
-            let Candidate { name, merit, fitted, .. } = candidate;
+        for candidate in candidates::<A>() {
+            let Candidate { name, merit, fitted, rivals, .. } = candidate;
             let Some(entry) = self.find::<A>(name) else { continue };
             if let Some(why) = candidate.too_many_slow(routes) {
                 refused += &format!("; not {name}, {why}");
@@ -160,12 +176,9 @@ impl Registry {
                     let reason =
                         format!("{name}: {merit}, takes {number} to {hops}{fitted}{refused}");
                     let chosen = Auto { engine, entry: entry.clone(), reason };
-                    return match rival {
-                        Some(rival) if rival.of == *name => {
-                            rival.challenge(self, chosen, routes, isa, caches)
-                        }
-                        _ => chosen,
-                    };
+                    return rivals.iter().fold(chosen, |chosen, rival| {
+                        rival.challenge(self, chosen, routes, isa, caches)
+                    });
                 }
                 Err(error) => refused += &format!("; {error}"),
             }
@@ -189,19 +202,20 @@ impl Registry {
     /// assert_eq!(names(&hosts)[0], "runmap");
     /// ```
     pub fn suited<A: Addr>(&self, routes: &Routes<A>) -> Vec<Entry<A>> {
-        let (candidates, rival) = candidates::<A>();
-        let rival = rival.filter(|rival| routes.len() >= rival.routes);
-        let suited = candidates.iter().filter(|c| c.too_many_slow(routes).is_none());
-        let rivals = rival.iter().flat_map(|rival| rival.names).copied();
-        rivals.chain(suited.map(|c| c.name)).filter_map(|name| self.find(name).cloned()).collect()
+        let suited = candidates::<A>().iter().filter(|c| c.too_many_slow(routes).is_none());
+        let names = suited.flat_map(|candidate| {
+            let rivals = candidate.rivals.iter().filter(|rival| routes.len() >= rival.routes);
+            rivals.flat_map(|rival| rival.names).copied().chain([candidate.name])
+        });
+        names.filter_map(|name| self.find(name).cloned()).collect()
     }
 }
 
-/// The candidates of a family in order, and the rival of one of them.
-fn candidates<A: Addr>() -> (&'static [Candidate], Option<Rival>) {
+/// The candidates of a family in order.
+fn candidates<A: Addr>() -> &'static [Candidate] {
     match A::BITS {
-        32 => (V4, Some(RIVAL_V4)),
-        _ => (V6, Some(RIVAL_V6)),
+        32 => V4,
+        _ => V6,
     }
 }
 
@@ -256,7 +270,7 @@ impl Rival {
                     continue;
                 }
             };
-            let times = faster(&*engine, &*chosen.engine, &sample(routes));
+            let times = faster(&*engine, &*chosen.engine, &sample(routes, self.keys));
             let measured = format!("{times:.2} times as fast here as {}", chosen.entry.name);
             let [bytes, known] = [&engine, &chosen.engine].map(|engine| engine.memory().total());
             if !is_worth(times, bytes, known) {
@@ -272,8 +286,7 @@ impl Rival {
 }
 
 /// Addresses of random routes.
-fn sample<A: Addr>(routes: &Routes<A>) -> Vec<A> {
-    const KEYS: usize = 1 << 20;
+fn sample<A: Addr>(routes: &Routes<A>, keys: usize) -> Vec<A> {
     let list = routes.as_slice();
     let mut state = 1u64;
     let mut random = move || {
@@ -289,7 +302,7 @@ fn sample<A: Addr>(routes: &Routes<A>) -> Vec<A> {
         let host = u128::from(random()) << 64 | u128::from(random());
         A::from_u128(first | host & (last ^ first))
     };
-    (0..KEYS).map(key).collect()
+    (0..keys).map(key).collect()
 }
 
 /// How many times as fast as the second one the first one looks up these addresses.
@@ -358,15 +371,23 @@ mod tests {
         assert_eq!(chosen::<u32>(28).0, "runmap");
     }
 
-    /// Small tables of long routes are not compared, large ones are.
+    /// Small tables of long routes are not compared, larger ones are, with one rival or two.
     #[test]
-    fn large_tables_of_long_routes_are_measured() {
-        let reason = |number| auto(&blocks::<u128>(number, 64), Isa::detect()).reason;
-        assert!(!reason(100_000).contains("as fast here"));
-        let reason = reason(800_000);
-        let (measured, _) = reason.split_once(" times as fast here as matchline").expect(&reason);
-        let (engine, _) = measured.rsplit_once(' ').expect("a number");
-        assert!(engine == "wideleaf:" || engine.ends_with("; not wideleaf,"), "{reason}");
+    fn tables_of_long_routes_are_measured() {
+        let measured = |number| {
+            let Auto { entry, reason, .. } = auto(&blocks::<u128>(number, 64), Isa::detect());
+            let chosen = |name| reason.starts_with(&format!("{name}: "));
+            assert!(chosen(entry.name), "{reason}");
+            ["planb", "wideleaf"].map(|name| {
+                let is_measured = chosen(name)
+                    || reason.contains(&format!("; not {name}, 0."))
+                    || reason.contains(&format!("; not {name}, 1."));
+                is_measured && reason.contains(" times as fast here as ")
+            })
+        };
+        assert_eq!(measured(10_000), [false, false]);
+        assert_eq!(measured(100_000), [true, false]);
+        assert_eq!(measured(800_000), [true, true]);
     }
 
     /// The same table is 34 MiB in one engine and 93 in the other: chance does not decide.
@@ -405,7 +426,7 @@ mod tests {
         let measured = chosen(&large, caches(1 << 16, 1 << 30));
         assert!(measured.reason.contains(" times as fast here as runmap"), "{}", measured.reason);
         assert!(measured.reason.starts_with(measured.entry.name), "{}", measured.reason);
-        for addr in sample(&large).into_iter().take(1000) {
+        for addr in sample(&large, 1000) {
             assert_eq!(measured.engine.lookup(addr), shared.engine.lookup(addr));
         }
     }
