@@ -8,7 +8,7 @@ use crate::dir24_8::{self, Batch, Dir24_8, Width};
 use crate::dxr::{self, Dxr, RangeSearch};
 use crate::lower_bound::LowerBound;
 use crate::matchline::{self, Matchline};
-use crate::planb::{self, PlanB, TreeSearch};
+use crate::planb::{self, PlanB, PlanB128, TreeSearch};
 use crate::poptrie::{self, Poptrie};
 use crate::radix::Radix;
 use crate::registry::{Entries, Entry};
@@ -115,22 +115,28 @@ fn matchline() -> Entry<u128> {
     })
 }
 
-fn planb<A: SearchAddr>() -> [Entry<A>; 3] {
+fn planb<A: SearchAddr>() -> [Entry<A>; 4] {
     let entry = |name, summary, search| {
         let config = move |isa| planb::Config { isa, search };
         Entry::of::<PlanB<A>>(name, summary, EVERY, config)
     };
-    let (ways, bits) = if A::BITS == 32 { (17, 32) } else { (9, 64) };
+    let (ways, wide_ways, bits) = if A::BITS == 32 { (17, 33, 32) } else { (9, 17, 64) };
     let tree = format!(
         "PlanB: elementary intervals in a linearised {ways}-ary B+-tree of {bits}-bit keys"
     );
     let ablation = |what| format!("PlanB's ablation: {what}");
     let single = ablation("the tree, one lookup after the other");
     let compiled = ablation("as planb-single, vectors by the compiler");
+    let wide = format!("PlanB with nodes of 128 bytes: a {wide_ways}-ary tree");
+    let wide = Entry::of::<PlanB128<A>>("planb-128", wide, EVERY, |isa| planb::Config {
+        isa,
+        search: TreeSearch::Batched,
+    });
     [
         entry("planb", tree, TreeSearch::Batched),
         entry("planb-single", single, TreeSearch::Single),
         entry("planb-compiled", compiled, TreeSearch::Compiled),
+        wide,
     ]
 }
 

@@ -38,6 +38,11 @@
 //! interval, whose value refers to a *block*: the intervals of its low 64 bits, which are searched by bisection. In a
 //! table without such routes there are no blocks, and lookups do not even test for them.
 //!
+//! **Vectors and nodes.** A node of 64 bytes is one comparison with AVX-512, two with AVX2 and four with NEON, whose
+//! verdicts are added up. [`PlanB128`] has nodes of 128 bytes, which the paper suggests for cache lines of 128 bytes
+//! (Apple's processors): fewer levels, twice the comparisons in each. The paper's form for SSE is that of NEON on an
+//! x86-64 without AVX2, for which we have no vectors: servers have AVX2 since 2013.
+//!
 //! # What is ours
 //!
 //! - Lasts in place of starts. The final last is the largest key, so every key has an interval, and
@@ -127,8 +132,15 @@ pub enum TreeSearch {
 /// The keys of a node.
 type Line<A> = <<A as SearchAddr>::Key as SearchKey>::Line;
 
-/// The compiled tree; see the [module](self).
-pub struct PlanB<A: SearchAddr> {
+/// The compiled tree with nodes of a cache line; see the [module](self).
+pub type PlanB<A> = Tree<A, 1>;
+
+/// The compiled tree with nodes of 128 bytes, the paper's form for machines whose cache lines have as many: a 17-ary
+/// tree for IPv6, a 33-ary one for IPv4, with fewer levels.
+pub type PlanB128<A> = Tree<A, 2>;
+
+/// The compiled tree, each node so many lines of 64 bytes; see the [module](self).
+pub struct Tree<A: SearchAddr, const LINES: usize> {
     keys: Table<Line<A>>,
     values: Values,
     long: Option<Long>,
@@ -137,19 +149,22 @@ pub struct PlanB<A: SearchAddr> {
     search: TreeSearch,
 }
 
-impl<A: SearchAddr> PlanB<A> {
+impl<A: SearchAddr, const LINES: usize> Tree<A, LINES> {
+    /// Keys in a node.
+    const LANES: usize = A::Key::LANES * LINES;
+
     /// Number of elementary intervals, where a network that longer routes divide counts once.
     pub fn intervals(&self) -> usize {
         self.values.len()
     }
 
-    /// Levels of the tree, the leaves included: the cache lines of keys that every lookup reads.
+    /// Levels of the tree, the leaves included: the nodes that every lookup reads.
     pub fn levels(&self) -> usize {
         self.shape.levels()
     }
 }
 
-impl<A: SearchAddr> Lookup<A> for PlanB<A> {
+impl<A: SearchAddr, const LINES: usize> Lookup<A> for Tree<A, LINES> {
     fn lookup(&self, addr: A) -> Hop {
         let mut hops = [Hop::NONE];
         self.level.run(lookup::Each { tree: self, addrs: &[addr], hops: &mut hops });
@@ -171,7 +186,7 @@ impl<A: SearchAddr> Lookup<A> for PlanB<A> {
     }
 }
 
-impl<A: SearchAddr> Engine<A> for PlanB<A> {
+impl<A: SearchAddr, const LINES: usize> Engine<A> for Tree<A, LINES> {
     const NAME: &'static str = "planb";
     type Config = Config;
 
@@ -180,9 +195,9 @@ impl<A: SearchAddr> Engine<A> for PlanB<A> {
     }
 }
 
-impl<A: SearchAddr> Follow<A> for PlanB<A> {}
+impl<A: SearchAddr, const LINES: usize> Follow<A> for Tree<A, LINES> {}
 
-impl<A: SearchAddr> Persist<A> for PlanB<A> {
+impl<A: SearchAddr, const LINES: usize> Persist<A> for Tree<A, LINES> {
     fn tables(&self) -> Vec<TableRef<'_>> {
         let mut tables =
             vec![TableRef { name: KEYS, bytes: self.keys.as_bytes() }, self.values.table_ref()];

@@ -195,6 +195,7 @@ exhaustive! {
     planb "planb"
     planb_single "planb-single"
     planb_compiled "planb-compiled"
+    planb_128 "planb-128"
     lower_bound "lower-bound"
     miht "miht"
     miht_batch "miht-batch"
