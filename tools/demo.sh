@@ -6,6 +6,15 @@
 demo() {
     local flows=${1:-3000000} keys=${2:-1048576} engines=${3:-all} isas=${4:-all} out=demo-out
     [ "$profile" = debug ] || build release
+    demo_jobs "$flows" "$keys" "$engines" "$isas"
+    say "6. measure the lookup rate"
+    fibula bench --table "$out/countries.fib" --engines auto,radix --traffic RND,PFX,ZIPF --keys "$keys" --runs 3
+    say "done; the annotated files are in $out/"
+}
+
+# demo_jobs FLOWS KEYS ENGINES ISAS: all but the measurement.
+demo_jobs() {
+    local flows=$1 keys=$2 engines=$3 isas=$4 out=demo-out
     mkdir -p "$out"
     say "1. compile the embedded table (countries of all address ranges) into a snapshot"
     fibula build embedded -o "$out/countries.fib"
@@ -21,7 +30,4 @@ demo() {
     say "5. annotate a real capture, with the matched prefixes"
     fibula annotate --table "$out/countries.fib" --add prefix,country \
         testdata/tcpdump-tests.pcap -o "$out/capture-annotated.csv"
-    say "6. measure the lookup rate"
-    fibula bench --table "$out/countries.fib" --engines auto,radix --traffic RND,PFX,ZIPF --keys "$keys" --runs 3
-    say "done; the annotated files are in $out/"
 }

@@ -117,9 +117,9 @@ end() {
 stop_beside() { [ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || true; }
 
 # The profile whose command is run: debug is what the tests compile, release takes little time to compile, dist is what
-# is published and measured.
-profile=release
-fibula() { "$target/$profile/fibula" "$@"; }
+# is published and measured. `emulator` is what runs a command of another machine.
+profile=release emulator=()
+fibula() { ${emulator[@]+"${emulator[@]}"} "$target/$profile/fibula" "$@"; }
 
 # build PROFILE: the command.
 build() {
