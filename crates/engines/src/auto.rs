@@ -95,7 +95,7 @@ const RIVAL_V4: Rival = Rival {
     keys: 1 << 20,
 };
 /// Of `matchline`. Ranges that were divided into prefixes are few, and wideleaf has keys for ranges. In a mixture of
-/// short and long routes the deepest lookup of a batch decides in our own engines, while all of PlanB's are equally deep.
+/// short and long routes the deepest lookup of a batch decides in our own engines; all of PlanB's are equally deep.
 const RIVALS_V6: [Rival; 2] = [rival_v6(&["wideleaf"], 6 << 20), rival_v6(&["planb"], 1 << 20)];
 
 const fn rival_v6(names: &'static [&'static str], large: usize) -> Rival {
@@ -143,10 +143,9 @@ impl Registry {
     /// If the first choice for an IPv4 table takes 6 MiB or more (some 2 million prefixes), the table is also compiled
     /// for prefetching DIR-24-8, and both are timed on addresses in the table's prefixes, which takes some 100 ms. The
     /// same happens for smaller tables that exceed the second-level cache, if the last level has room for twice the
-    /// 32 MiB of DIR-24-8. If the choice for an IPv6 table is `matchline`, it is timed against `planb` from 1 MiB on, which
-    /// is faster for mixtures of short and long routes, and against `wideleaf` from 6 MiB on, which is faster for ranges.
-    /// A rival is chosen if it is 1.3 times as fast, or 1.05 times if it
-    /// takes no more than twice the memory.
+    /// 32 MiB of DIR-24-8. If the choice for an IPv6 table is `matchline`, it is timed against `planb` from 1 MiB on,
+    /// which is faster for mixtures of short and long routes, and against `wideleaf` from 6 MiB on, which is faster for
+    /// ranges. A rival is chosen if it is 1.3 times as fast, or 1.05 times if it takes no more than twice the memory.
     ///
     /// # Panics
     /// If the last candidate refuses the table, which happens from 2^31 routes on.

@@ -149,9 +149,10 @@
 //! **[`planb`](engines::planb)** (IPv6, IPv4). The table's elementary intervals in a linearised B+-tree
 //! with as many keys in a node as a vector register holds, so that a level costs one comparison; a
 //! batch keeps many lookups in flight. `planb-single` and `planb-compiled` are steps of its paper's
-//! ablation; `planb-128` has nodes of 128 bytes, for machines with such cache lines. Take `planb` for IPv6, without fast
-//! gathers (Zen 4), where batches have 16 addresses or less. Networks that routes longer than /64 divide are searched in
-//! an extra level, which costs nothing where there are none. Limits: 2^32 hops and such networks together.
+//! ablation; `planb-128` has nodes of 128 bytes, for machines with such cache lines. Take `planb` for
+//! IPv6, without fast gathers (Zen 4), where batches have 16 addresses or less. Networks that routes
+//! longer than /64 divide are searched in an extra level, which costs nothing where there are none.
+//! Limits: 2^32 hops and such networks together.
 //!
 //! **[`radix`](engines::radix)** (IPv4, IPv6). A path-compressed binary trie, the BSD scheme
 //! without the way back. A lookup in a full table makes 20 to 30 loads, each waiting for the previous one, and the

@@ -115,7 +115,7 @@ fn find<K: BucketKey, C: Code>(image: &Image, level: usize, key: K) -> Option<u3
     let [first_bucket, buckets] = [4, 5].map(|word| level_word(image, level, word));
     let slots = (BUCKET - size_of::<C>()) / (size_of::<K>() + size_of::<C>());
     let hash = hash_of(image.word(4)).nth(hashed, 0);
-    let start = (u64::from(hash) * u64::from(buckets) >> 32) as u32;
+    let start = ((u64::from(hash) * u64::from(buckets)) >> 32) as u32;
     for at in (start..buckets).chain(0..start) {
         let line = (first_bucket + at) as usize * BUCKET;
         let is_there = |slot: &usize| image.read::<K>(3, line + slot * size_of::<K>()) == key;

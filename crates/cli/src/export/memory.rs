@@ -144,7 +144,7 @@ fn write_updates<A: Addr>(
             writeln!(out, "k {:x} {:x} {after:x}", key.to_u128(), code(before))?;
         }
         let tables: Vec<TableRef<'_>> =
-            tables.iter().map(|(name, bytes)| TableRef { name: *name, bytes }).collect();
+            tables.iter().map(|(name, bytes)| TableRef { name, bytes }).collect();
         let old = Memories::of(scheme, A::FAMILY, &tables).map_err(Failure::new)?;
         for step in memories(engine).map_err(Failure::new)?.updates(&old) {
             writeln!(out, "{step}")?;

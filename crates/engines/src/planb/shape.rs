@@ -45,8 +45,8 @@ impl LevelLayout {
         self.nodes
     }
 
-    /// Gives the keys of the nodes, each of so many, one after the other, with their places counted in keys; the leaves'
-    /// are copied from `lasts`.
+    /// Gives the keys of the nodes, each of so many, one after the other, with their places counted in keys; the
+    /// leaves' are copied from `lasts`.
     ///
     /// The key of slot *s* of an inner node is the final last under its child *s*, or the largest
     /// key if the leaves end before that.

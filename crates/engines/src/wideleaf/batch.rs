@@ -4,7 +4,7 @@ use fibula_core::Hop;
 use fibula_simd::{Kernel, Row, Simd, load_rows, prefetch_read, prefetch_read_l2};
 
 use super::descend::Descent;
-use super::record::{Codes, Half, Unit};
+use super::record::{Codes, Unit};
 use super::steps::{code_places, code_words, places, shorten, unit_and_key};
 use super::whole::{UnitRows, Whole};
 use super::word::RECORD;
@@ -25,11 +25,7 @@ use super::{LEVELS, ROOT_BITS, Tables};
 //   looked up twice.
 // - If the root answers nearly all addresses of a block (a scan of unused space), the others are looked up one by one.
 //
-// - With AVX-512, batches of 64 and more are looked up as a whole (`whole.rs`), unless records are in whole lines and
-//   words gathered, or a sample of their root words says that the root answers most addresses: blocks are better at
-//   these.
-//
-// Blocks of machines that gather (Intel, 2 MiB of L2):
+// Machines that gather (Intel, 2 MiB of L2):
 //
 // - A batch of 8 has rows of eight words, whose gathers take less time. There each stage waits for the one before, so
 //   the root's words are loaded from the addresses in memory while these are put into vectors.
@@ -40,8 +36,10 @@ use super::{LEVELS, ROOT_BITS, Tables};
 // - The codes of a large record lie in the next line. A block of four rows prefetches it; a longer one has enough other
 //   work until it arrives, a shorter one has more instructions with it than it waits.
 //
-// Blocks of machines that load (Zen 4):
+// Machines that load (Zen 4):
 //
+// - With AVX-512, batches of 64 and more are looked up as a whole (`whole.rs`), unless a sample of their root words
+//   says that the root answers most addresses: blocks of 64 are better at these.
 // - Batches of up to 32 have rows of eight, which are ready sooner than one of sixteen. Blocks of 64 have four rows of
 //   sixteen: eight rows need more registers than there are, two wait for each other.
 // - Codes of rows of eight are gathered: they are the last step, and nothing computes with their places.
@@ -82,8 +80,6 @@ impl<C: Codes, const GATHERS: bool> Kernel for Batch<'_, C, GATHERS> {
             search.half_row(addrs, hops)
         } else if addrs.len() < ROW || !GATHERS && addrs.len() == ROW {
             search.two_halves(addrs, hops)
-        } else if search.is_whole(addrs) {
-            simd.run(Whole::<_, GATHERS> { tables, addrs, hops: &mut *hops })
         } else if GATHERS {
             search.gathered(addrs, hops)
         } else {
@@ -161,11 +157,14 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         any_deep
     }
 
-    /// Whether to look the addresses up as a whole batch.
+    /// Looks up at least a row on machines that load.
     #[inline(always)]
-    fn is_whole(&self, addrs: &[u128]) -> bool {
-        let is_paired = size_of::<C::Unit>() == size_of::<Half>();
-        S::ROWS_WHOLE && (is_paired || !GATHERS) && addrs.len() >= WHOLE_MIN && self.is_open(addrs)
+    fn loaded(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
+        if S::ROWS_WHOLE && addrs.len() >= WHOLE_MIN && self.is_open(addrs) {
+            self.simd.run(Whole { tables: self.tables, addrs, hops })
+        } else {
+            self.blocks(addrs, hops)
+        }
     }
 
     /// Whether the root leaves at least half of the addresses open, as a sample of four shows.
@@ -176,9 +175,9 @@ impl<C: Codes, S: Simd, const GATHERS: bool> BlockSearch<'_, C, S, GATHERS> {
         is_open(0) + is_open(quarter) + is_open(2 * quarter) + is_open(3 * quarter) >= 2
     }
 
-    /// Looks up at least a row in blocks for machines that load.
+    /// Looks up at least a row in blocks.
     #[inline(always)]
-    fn loaded(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
+    fn blocks(&self, addrs: &[u128], hops: &mut [Hop]) -> bool {
         let half = self.simd.splat_half_row(0);
         let mut any_deep = false;
         let (blocks, rest) = addrs.as_chunks::<LOADED>();

@@ -145,7 +145,7 @@ fn words() -> Vec<u32> {
     };
     let word = |i: usize| match i {
         _ if i < root => table(root, 0, i),
-        _ if i < second && i % 4 == 0 => table(second, 1, i),
+        _ if i < second && i.is_multiple_of(4) => table(second, 1, i),
         _ => record(i),
     };
     (0..second + (TABLES[1] << BITS[1])).map(word).collect()

@@ -1,4 +1,4 @@
-//! Batches of 64 addresses and more: each stage for the whole batch, through memory.
+//! Batches of 64 addresses and more on machines that load words: each stage for the whole batch, through memory.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
@@ -59,34 +59,18 @@ impl Rows {
         // SAFETY: the caller's.
         any.load(unsafe { &self.places(row).0 })
     }
-
-    /// The words of a table at the row's places, which are counted in bytes; `any` is any row.
-    ///
-    /// # Safety
-    /// The row was put, and the words can be read.
-    #[inline(always)]
-    unsafe fn read<R: Row, const GATHERS: bool>(&self, row: usize, any: R, table: *const u32) -> R {
-        // SAFETY: the caller's.
-        unsafe {
-            if GATHERS {
-                self.get(row, any).shr(any.splat(2)).gather(table)
-            } else {
-                read_row(any, table, self.places(row))
-            }
-        }
-    }
 }
 
 /// Looks up at least a row of addresses. Returns whether codes of deep blocks remain in the result.
 ///
 /// A kernel of its own: its stages need so much of the stack that smaller batches would take longer with it.
-pub(super) struct Whole<'a, C: Codes, const GATHERS: bool> {
+pub(super) struct Whole<'a, C: Codes> {
     pub(super) tables: &'a Tables<C>,
     pub(super) addrs: &'a [u128],
     pub(super) hops: &'a mut [Hop],
 }
 
-impl<C: Codes, const GATHERS: bool> Kernel for Whole<'_, C, GATHERS> {
+impl<C: Codes> Kernel for Whole<'_, C> {
     type Output = bool;
 
     #[inline(always)]
@@ -97,8 +81,7 @@ impl<C: Codes, const GATHERS: bool> Kernel for Whole<'_, C, GATHERS> {
             // Less than a row at the end is looked up with some addresses before it once more.
             let end = (at + WHOLE).min(addrs.len());
             let start = at.min(end - ROW);
-            let (addrs, hops) = (&addrs[start..end], &mut hops[start..end]);
-            any_deep |= tables.whole::<_, GATHERS>(simd, addrs, hops);
+            any_deep |= tables.whole(simd, &addrs[start..end], &mut hops[start..end]);
             at = end;
         }
         any_deep
@@ -108,12 +91,7 @@ impl<C: Codes, const GATHERS: bool> Kernel for Whole<'_, C, GATHERS> {
 impl<C: Codes> Tables<C> {
     /// Looks up at least a row and at most [`WHOLE`] addresses.
     #[inline(always)]
-    fn whole<S: Simd, const GATHERS: bool>(
-        &self,
-        simd: S,
-        addrs: &[u128],
-        hops: &mut [Hop],
-    ) -> bool {
+    fn whole<S: Simd>(&self, simd: S, addrs: &[u128], hops: &mut [Hop]) -> bool {
         let any = simd.splat_row(0);
         let record = any.splat(RECORD);
         // The last row ends with the batch, and looks some addresses up again.
@@ -136,7 +114,7 @@ impl<C: Codes> Tables<C> {
         black_box((&mut keys, &mut *from));
         for r in 0..rows {
             // SAFETY: see above.
-            let read = unsafe { from.read::<_, GATHERS>(r, any, table) };
+            let read = unsafe { read_row(any, table, from.places(r)) };
             words.put(r, read);
             // SAFETY: see above.
             unsafe { step(any, &mut keys, read, to, r) };
@@ -151,7 +129,7 @@ impl<C: Codes> Tables<C> {
                 }
                 // SAFETY: see above.
                 let (was, read) =
-                    unsafe { (words.get(r, any), from.read::<_, GATHERS>(r, any, table)) };
+                    unsafe { (words.get(r, any), read_row(any, table, from.places(r))) };
                 let now = read.if_top(was, was);
                 words.put(r, now);
                 if level < LEVELS - 1 {
@@ -188,7 +166,7 @@ impl<C: Codes> Tables<C> {
         for r in 0..rows {
             // SAFETY: see above.
             let (now, at, read) = unsafe {
-                let read = from.read::<_, GATHERS>(r, any, units.cast());
+                let read = read_row(any, units.cast(), from.places(r));
                 (words.get(r, any), keys.get(r, any), read)
             };
             let codes = now.if_below(now, record, code_words::<C, _, ROW>(read, at));
