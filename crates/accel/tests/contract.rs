@@ -76,6 +76,36 @@ fn slots_overlap() {
     }
 }
 
+/// Tables of any engine, also of forms whose tables differ from those of the scheme's first one.
+fn every_engine_or_a_sentence<A: DeviceKey>() {
+    let routes = tables::dense::<A>(7, 1000);
+    let mut have_kernels = Vec::new();
+    for entry in fibula_baselines::registry().engines::<A>() {
+        let engine = build(entry.name, &routes).expect("a small table");
+        match Image::of(&*engine) {
+            Ok(image) => {
+                let walk = Walked::<A>::new(image.into());
+                for addr in probes::boundary(&routes) {
+                    assert_eq!(walk.lookup(addr), engine.lookup(addr), "{}, {addr:x?}", entry.name);
+                }
+                have_kernels.push(entry.name);
+            }
+            Err(error) => assert!(matches!(error, DeviceError::NoKernel { .. }), "{error}"),
+        }
+    }
+    let expected: &[&str] = match A::FAMILY {
+        Family::V4 => &["runmap", "dir24-8", "sail-l", "bloomfwd"],
+        Family::V6 => &["planb", "wideleaf", "bloomfwd"],
+    };
+    assert!(expected.iter().all(|name| have_kernels.contains(name)), "{have_kernels:?}");
+}
+
+#[test]
+fn engines_have_a_kernel_or_say_that_there_is_none() {
+    every_engine_or_a_sentence::<u32>();
+    every_engine_or_a_sentence::<u128>();
+}
+
 /// A table of another device or family is refused, and the slot goes on.
 #[test]
 fn foreign_tables_are_refused() {

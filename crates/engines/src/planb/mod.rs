@@ -187,7 +187,8 @@ impl<A: SearchAddr, const LINES: usize> Lookup<A> for Tree<A, LINES> {
 }
 
 impl<A: SearchAddr, const LINES: usize> Engine<A> for Tree<A, LINES> {
-    const NAME: &'static str = "planb";
+    // The stored tables of one are not those of the other.
+    const NAME: &'static str = if LINES == 1 { "planb" } else { "planb-128" };
     type Config = Config;
 
     fn build(routes: &Routes<A>, config: &Config) -> Result<Self, BuildError> {
