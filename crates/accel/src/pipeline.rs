@@ -65,7 +65,8 @@ impl AddAssign for BatchSummary {
 /// let mut hops = vec![Hop::NONE; addrs.len()];
 /// let summary = pipeline.look_up(&Offloaded { engine: &*engine, table }, &addrs, &mut hops);
 /// assert_eq!((summary.on_device, summary.failures), (200_000, 0));
-/// assert_eq!(hops[10_000], Hop::new(1)); // 11.237.94.0 is not in 10/8
+/// // 10.3.122.0 and 11.235.194.0
+/// assert_eq!((hops[8_400], hops[10_000]), (Hop::new(1), Hop::NONE));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Pipeline<A: DeviceKey> {
