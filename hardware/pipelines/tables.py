@@ -1,5 +1,6 @@
 """The folder that `fibula export --to memory` wrote: memories, keys with answers, updates."""
 
+import ipaddress
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ class Memory:
 @dataclass
 class Update:
     prefix: str
+    # Of the hop that the prefix gets; 0 where it is withdrawn.
+    code: int
     # (address, code before, code after)
     keys: list = field(default_factory=list)
     # (memory, address, word), or None where lookups that have begun must end first
@@ -59,7 +62,7 @@ class Tables:
                 if kind == "u":
                     if update:
                         yield update
-                    update = Update(rest[0])
+                    update = Update(rest[0], int(rest[1], 16))
                 elif kind == "k":
                     update.keys.append(tuple(int(word, 16) for word in rest))
                 elif kind == "w":
@@ -68,6 +71,41 @@ class Tables:
                     update.steps.append(None)
         if update:
             yield update
+
+    def answers(self, updates):
+        """For each key of the updates, its answers before the first of them, and after each: from the routes in
+        table.csv beside the memories, and not from the engine, whose answers they must be, too."""
+        width = 32 if self.family == "v4" else 128
+        routes = {}
+        with open(self.folder / "table.csv") as table:
+            for line in list(table)[1:]:
+                prefix, hop = line.strip().split(",")
+                routes[bits_of(prefix)] = int(hop)
+        # Hops are numbered as the prefixes come in order.
+        in_order = sorted(routes, key=lambda prefix: (prefix[0] << (width - prefix[1]), prefix[1]))
+        codes = {hop: code for code, hop in enumerate(dict.fromkeys(map(routes.get, in_order)), 1)}
+        routes = {prefix: codes[hop] for prefix, hop in routes.items()}
+
+        def find(key):
+            prefixes = ((key >> (width - length), length) for length in range(width, -1, -1))
+            return next((routes[prefix] for prefix in prefixes if prefix in routes), 0)
+
+        found = {key: [find(key)] for update in updates for key, _, _ in update.keys}
+        for update in updates:
+            routes[bits_of(update.prefix)] = update.code
+            if not update.code:
+                del routes[bits_of(update.prefix)]
+            for key, answers in found.items():
+                answers.append(find(key))
+            for key, before, after in update.keys:
+                assert found[key][-2:] == [before, after], f"{update.prefix}, {key:x}: the engine's answers are wrong"
+        return found
+
+
+def bits_of(prefix):
+    """The bits of a prefix as a number, and how many."""
+    network = ipaddress.ip_network(prefix)
+    return int(network.network_address) >> (network.max_prefixlen - network.prefixlen), network.prefixlen
 
 
 def read_hex(path):

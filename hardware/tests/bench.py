@@ -1,5 +1,6 @@
 """The bench around a pipeline, which Icarus simulates: run by test_pipelines.py."""
 
+import bisect
 import collections
 import os
 import random
@@ -11,9 +12,8 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from pipelines import offchip
 from pipelines.tables import Tables
 
-# Clocks between two reads off the chip, at most, and for those that a lookup makes together.
-LATENCY = 6
-READS = 40
+# Clocks between two reads off the chip, at most.
+LATENCY = int(os.environ.get("LATENCY", "6"))
 SEED = int(os.environ.get("SEED", "1"))
 
 
@@ -155,47 +155,60 @@ async def answers(dut):
 
 @cocotb.test(skip=not os.path.exists(os.path.join(os.environ["TABLES"], "updates.txt")))
 async def updates(dut):
-    """Lookups of the keys around each changed prefix while its words are written. A lookup that was over before the
-    first word has the old answer, one that began after the last the new one; beside them it has either."""
+    """Lookups of the keys around the changed prefixes while their words are written, one update behind the other. A
+    lookup has an answer of a time between its beginning and its end: that of before an update if it was over before the
+    first word, that of after it if it began when the last was written, and beside the words either."""
     tables = Tables(os.environ["TABLES"])
     bench = Bench(dut, tables)
     await bench.start()
     await bench.load()
-    beside = 0
-    for update in tables.updates():
-        codes = {key: (before, after) for key, before, after in update.keys}
-        first = bench.clock
-        last = None
-        steps = list(update.steps)
-        drained_from = None
-        while True:
-            if len(bench.waiting) < 2 and (last is None or bench.clock < last + 20):
-                bench.waiting.append((bench.random.choice(list(codes)), update.prefix))
-            if drained_from is not None:
-                oldest = [begun for begun, *_ in bench.inside] + [r[4][0] for r in bench.reading]
-                if not oldest or min(oldest) >= drained_from:
-                    drained_from = None
-            if drained_from is None and not bench.writes and last is None:
-                if not steps:
-                    last = max(bench.clock, bench.write_done)
-                elif steps[0] is None:
-                    steps.pop(0)
-                    drained_from = max(bench.clock, bench.write_done)
-                elif bench.random.random() < 0.7:
-                    bench.writes.append(steps.pop(0))
-            await bench.step()
-            for begun, key, prefix, code, ended in bench.done:
-                before, after = codes[key]
-                allowed = {before, after}
-                if ended < first:
-                    allowed = {before}
-                elif last is not None and begun >= last:
-                    allowed = {after}
-                else:
-                    beside += before != after
-                assert code in allowed, f"{prefix}, {key:x}: {code:x} is neither {before:x} nor {after:x}"
-            bench.done.clear()
-            if last is not None and bench.clock >= last + 20 and not bench.is_busy():
-                break
+    changes = list(tables.updates())
+    answers = tables.answers(changes)
+    # For each number of updates: the clock at which so many had begun, and had been written.
+    begun_at, written_at = [0], [0]
+    steps, drained_from, beside = collections.deque(), None, 0
+    while True:
+        number = len(begun_at) - 1
+        is_over = not steps and number == len(changes) and len(written_at) == len(begun_at)
+        if len(bench.waiting) < 2 and not (is_over and bench.clock > written_at[-1] + 20):
+            # Keys of this update, and at times of those beside it, whose chunks may become others'.
+            of = min(len(changes), max(1, number + bench.random.choice((0, 0, 0, -1, -1, 1)))) - 1
+            bench.waiting.append((bench.random.choice(changes[of].keys)[0], None))
+        if drained_from is not None:
+            oldest = [begun for begun, *_ in bench.inside] + [r[4][0] for r in bench.reading]
+            if not oldest or min(oldest) >= drained_from:
+                drained_from = None
+        if drained_from is None and not bench.writes:
+            if not any(steps) and len(written_at) < len(begun_at):
+                written_at.append(max(bench.clock, bench.write_done))
+            if steps and steps[0] is None:
+                steps.popleft()
+                drained_from = max(bench.clock, bench.write_done)
+            elif steps and bench.random.random() < 0.7:
+                bench.writes.append(steps.popleft())
+            elif not steps and number < len(changes):
+                steps = collections.deque(ordered(changes[number].steps))
+                begun_at.append(bench.clock)
+        await bench.step()
+        for begun, key, _, code, ended in bench.done:
+            first = bisect.bisect_right(written_at, begun) - 1
+            last = bisect.bisect_right(begun_at, ended) - 1
+            allowed = {answers[key][at] for at in range(first, last + 1)}
+            beside += len(allowed) > 1
+            told = f"{key:x} beside {[update.prefix for update in changes[first:last]]}"
+            assert code in allowed, f"{told}: {code:x} is none of {[f'{a:x}' for a in allowed]}"
+        bench.done.clear()
+        if is_over and bench.clock > written_at[-1] + 20 and not bench.is_busy():
+            break
     assert beside > 0, "no lookup was beside a change of its answer"
-    dut._log.info("%d lookups beside a change of their answer, in %d clocks", beside, bench.clock)
+    dut._log.info("%d updates, %d lookups beside a change, in %d clocks", len(changes), beside, bench.clock)
+
+
+def ordered(steps):
+    """The steps of an update, or a wrong order of them that was planted."""
+    fault = os.environ.get("ORDER")
+    if fault == "reversed":
+        return steps[::-1]
+    if fault == "no-wait":
+        return [step for step in steps if step]
+    return steps

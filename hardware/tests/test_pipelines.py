@@ -28,6 +28,8 @@ CASES = {
     "dxr": ("dxr18", 4, 300),
     "runmap": ("runmap", 4, 300),
 }
+# Wrong orders of the words of an update, which are planted by the bench.
+ORDERS = ("reversed", "no-wait")
 
 
 def nested(path, family, count, has_default):
@@ -43,7 +45,23 @@ def nested(path, family, count, has_default):
         longer = min(width, max(12, length + choose.randrange(1, width * 3 // 4)))
         address |= choose.randrange(1 << width) >> max(10, length) & ~((1 << (width - longer)) - 1)
         known.setdefault((address, longer), choose.randrange(200))
-    network = ipaddress.IPv4Address if family == 4 else ipaddress.IPv6Address
+    write(path, known)
+
+
+def sparse(path):
+    """An IPv4 table whose changes often take a chunk and give one back: most prefixes are alone in their /16, with one
+    of few hops, which the shorter ones around them have, too."""
+    choose = random.Random(1)
+    known = {(10 << 24, 8): 1}
+    for length, count in ((12, 6), (14, 8), *((length, 4) for length in range(17, 33))):
+        for _ in range(count):
+            address = 10 << 24 | choose.randrange(1 << 24) >> (32 - length) << (32 - length)
+            known[address, length] = choose.randrange(4)
+    write(path, known)
+
+
+def write(path, known):
+    network = ipaddress.IPv6Address if max(known)[0] >> 32 else ipaddress.IPv4Address
     lines = [f"{network(address)}/{length},{hop}" for (address, length), hop in known.items()]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(["prefix,hop", *lines, ""]))
@@ -55,23 +73,15 @@ def export(name):
     folder = BUILD / "small" / name
     # A default route is all 2^18 words of DXR's direct table to load, and all of level 16 to update in SAIL_L.
     nested(folder / "table.csv", family, count, engine in ("planb", "runmap"))
-    command = [
-        FIBULA,
-        "export",
-        folder / "table.csv",
-        "--to",
-        "memory",
-        "--engine",
-        engine,
-        "--keys",
-        "600",
-        "-o",
-        folder,
-    ]
-    if engine.startswith("sail"):
-        command += ["--updates", "40"]
-    subprocess.run(command, check=True, capture_output=True)
+    command(folder, engine, keys=600, updates=40 if engine.startswith("sail") else None)
     return folder
+
+
+def command(folder, engine, **numbers):
+    """Runs `fibula export` on the table in the folder."""
+    options = [word for name, n in numbers.items() if n is not None for word in (f"--{name}", str(n))]
+    arguments = [folder / "table.csv", "--to", "memory", "--engine", engine, *options, "-o", folder]
+    subprocess.run([FIBULA, "export", *arguments], check=True, capture_output=True)
 
 
 def simulate(name, folder, fault=None, only=None, **environment):
@@ -110,3 +120,19 @@ def test_answers(name):
 def test_a_fault_is_found(name, fault):
     _, failures = simulate(name, export(name), fault, only="answers")
     assert failures == 1, f"a fault of kind {fault} was not found"
+
+
+@pytest.fixture(scope="module", params=["sail-l", "sail-u", "sail-b"])
+def storm(request):
+    """An engine with updates that take chunks and give them back."""
+    folder = BUILD / "storm" / request.param
+    sparse(folder / "table.csv")
+    command(folder, request.param, updates=150)
+    return request.param, folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["as it is", *ORDERS])
+def test_the_order_of_words_matters(storm, order):
+    _, failures = simulate(*storm, only="updates", ORDER=order, LATENCY="150")
+    assert failures == (order in ORDERS), f"{BUILD}/icarus/{storm[0]}-None/log.txt says what was found"

@@ -3,11 +3,15 @@
 //!
 //! The numbers of chunks are the largest values, so an array grows at its front, and the entries that name existing
 //! chunks do not change.
+//!
+//! A chunk that a change gives back is not taken again before the next one. So the entries of a change can be written
+//! one by one into a copy that is in use, as into the memories of a pipeline: no reader of an old entry finds a chunk
+//! that has become another node's meanwhile.
 
 use fibula_core::{Patched, Prefix, Range, Routes};
 use fibula_simd::Table;
 
-use super::{Entry, SailL};
+use super::{Entry, Free, SailL};
 use crate::sail::code;
 use crate::sail::division::{CHUNK, Chunk, byte};
 
@@ -22,7 +26,7 @@ pub(super) fn patch<E: Entry>(
     if tables.bcn24.len().max(tables.n32.len()) > most {
         return Patched::Rebuild;
     }
-    let mut painter = Painter { tables, most };
+    let mut painter = Painter { tables, most, given_back: Free::default() };
     for prefix in changed {
         let block = Prefix::masked(prefix.addr(), prefix.len().min(24));
         let block = block.expect("24 is a prefix length");
@@ -32,6 +36,9 @@ pub(super) fn patch<E: Entry>(
             }
         }
         painter.merge((block.addr() >> 16) as usize);
+        let Painter { tables, given_back, .. } = &mut painter;
+        tables.free.level24.append(&mut given_back.level24);
+        tables.free.level32.append(&mut given_back.level32);
     }
     Patched::Applied
 }
@@ -40,6 +47,8 @@ struct Painter<'a, E: Entry> {
     tables: &'a mut SailL<E>,
     /// Chunks that an array has room for beside the codes.
     most: usize,
+    /// The chunks that this change has given back.
+    given_back: Free,
 }
 
 impl<E: Entry> Painter<'_, E> {
@@ -97,19 +106,19 @@ impl<E: Entry> Painter<'_, E> {
         let chunk = self.tables.bcn16[node];
         if is_chunk(&self.tables.bcn24, chunk) {
             (0..CHUNK).for_each(|byte| self.set_leaf_below(chunk, byte, E::of_code(0)));
-            self.tables.free.level24.push(chunk.into());
+            self.given_back.level24.push(chunk.into());
         }
         self.tables.bcn16.to_mut()[node] = leaf;
     }
 
     /// Makes a node of level 24 a leaf.
     fn set_leaf_below(&mut self, chunk: E, byte: usize, leaf: E) {
-        let SailL { bcn24, n32, free, .. } = &mut *self.tables;
+        let SailL { bcn24, n32, .. } = &mut *self.tables;
         let below = core::mem::replace(&mut at(bcn24, chunk)[byte], leaf);
         if is_chunk(n32, below) {
             // Stored chunks have codes of the table alone, whether they are in use or not.
             at(n32, below).fill(E::of_code(0));
-            free.level32.push(below.into());
+            self.given_back.level32.push(below.into());
         }
     }
 
