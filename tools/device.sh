@@ -21,10 +21,18 @@ kernels_checked() {
     [ ! -s "$log" ] || { head -n 40 "$log" >&2; die "oclgrind found errors: $log"; }
 }
 
-# device [--build | FOLDER [NAME]]: conformance and measurements of the device NAME (opencl:0), in at most eight minutes, with
-# nothing but the two programs in target/device, which --build makes. The records are put into FOLDER.
+# ptx: the kernels compiled for CUDA, by the test that compares them with their text.
+ptx() {
+    packages clang=clang
+    step "kernels for CUDA"
+    FIBULA_WRITE_PTX=1 cargo test --workspace --test accel --quiet -- cuda::compiled_kernels
+}
+
+# device [--build | FOLDER [NAME...]]: conformance and measurements of the devices NAME (opencl:0, and before it cuda:0 if its
+# driver is there), in at most eight minutes, with nothing but the two programs in target/device, which --build makes. The
+# records are put into FOLDER.
 device() {
-    local programs="$target/device" out=${1:-} name=${2:-opencl:0} tests v4=gen:v4:2024:900000:1 v6=gen:v6:2024:200000:1
+    local programs="$target/device" out=${1:-} name names tests v4=gen:v4:2024:900000:1 v6=gen:v6:2024:200000:1
     [ -n "$out" ] || die "device takes --build, or a folder for the records"
     if [ "$out" = --build ] || ! [ -x "$programs/fibula" ]; then
         setup
@@ -36,6 +44,11 @@ device() {
         say "two programs for x86-64 in $programs, which a machine without a network can run"
         [ "$out" != --build ] || return 0
     fi
+    names=("${@:2}")
+    if [ ${#names[@]} = 0 ]; then
+        names=(opencl:0)
+        ! have nvidia-smi || names=(cuda:0 opencl:0)
+    fi
     mkdir -p "$out"
     SECONDS=0
     {
@@ -45,12 +58,16 @@ device() {
         ! have nvidia-smi || nvidia-smi --format=csv \
             --query-gpu=name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,pcie.link.gen.current,pcie.link.width.current
     } >"$out/machine.txt" 2>&1
-    step "conformance on $name"
-    (cd crates/accel && FIBULA_TEST_DEVICE=$name timeout 150 "../../$programs/tests" --quiet) 2>&1 | tee "$out/conformance.txt" | tail -n 5 ||
-        say "conformance: FAILED, see $out/conformance.txt"
-    # Rates of all kernels; of a device and the CPU together; SAIL's by batch and slots; Bloomfwd's by batch.
-    device_rates all "$v4,$v6" runmap,dir24-8,sail-l,planb,wideleaf,bloomfwd 1048576,8388608 3 \
-        --keys 33554432 --traffic RND,PFX
+    # Rates of all kernels on every device.
+    for name in "${names[@]}"; do
+        step "conformance on $name"
+        (cd crates/accel && FIBULA_TEST_DEVICE=$name timeout 150 "../../$programs/tests" --quiet) 2>&1 |
+            tee "$out/conformance-${name/:/-}.txt" | tail -n 5 || say "conformance: FAILED, see $out"
+        device_rates "all-${name/:/-}" "$v4,$v6" runmap,dir24-8,sail-l,planb,wideleaf,bloomfwd 1048576,8388608 3 \
+            --keys 33554432 --traffic RND,PFX
+    done
+    # On the first one: of the device and the CPU together; SAIL's by batch and slots; Bloomfwd's by batch.
+    name=${names[0]}
     device_rates together "$v4,$v6" runmap,wideleaf,bloomfwd 1048576,4194304 3 \
         --keys 67108864 --traffic PFX --with-cpu --threads "$(nproc)"
     for slots in 1 2 3 4 8; do

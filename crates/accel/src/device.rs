@@ -9,7 +9,7 @@ use fibula_core::{Addr, Family};
 use crate::cpu::{CpuDevice, Faults};
 use crate::error::DeviceError;
 use crate::image::Image;
-use crate::opencl;
+use crate::{cuda, opencl};
 
 /// An accelerator: memory of its own for tables, and slots in which batches of keys are looked up.
 ///
@@ -115,9 +115,10 @@ impl fmt::Display for Listing {
     }
 }
 
-/// The device of this name: `"opencl:N"`, the `N`th device of the installed OpenCL drivers, counted from 0, or `"cpu"`,
-/// threads of this program that walk the same tables, for tests. `"opencl:N:copies"` is the same device used as if it
-/// had memory of its own, whatever it has, so that a driver for the CPU shows what copies do.
+/// The device of this name: `"opencl:N"`, the `N`th device of the installed OpenCL drivers, counted from 0;
+/// `"cuda:N"`, that of NVIDIA's CUDA driver; or `"cpu"`, threads of this program that walk the same tables, for tests.
+/// `"opencl:N:copies"` is the same device used as if it had memory of its own, whatever it has, so that a driver for
+/// the CPU shows what copies do.
 ///
 /// ```
 /// use fibula_accel::{DeviceError, open};
@@ -141,13 +142,28 @@ pub fn open(name: &str) -> Result<Arc<dyn Device>, DeviceError> {
             return Ok(Arc::new(opencl::open(number, copies)?));
         }
     }
+    if let Some(Ok(number)) = name.strip_prefix("cuda:").map(str::parse) {
+        return Ok(Arc::new(cuda::open(number)?));
+    }
     Err(DeviceError::UnknownName { name: name.into() })
 }
 
 /// The devices of this machine, and why a kind of them has none.
 pub fn list() -> (Vec<Listing>, Vec<DeviceError>) {
-    match opencl::list() {
-        Ok(listings) => (listings, Vec::new()),
-        Err(error) => (Vec::new(), vec![error]),
+    let (mut listings, mut absent) = (Vec::new(), Vec::new());
+    for kind in [opencl::list(), cuda::list()] {
+        match kind {
+            Ok(devices) => listings.extend(devices),
+            Err(error) => absent.push(error),
+        }
+    }
+    (listings, absent)
+}
+
+/// Bytes of an address in a slot.
+pub(crate) fn key_bytes(family: Family) -> usize {
+    match family {
+        Family::V4 => size_of::<u32>(),
+        Family::V6 => size_of::<u128>(),
     }
 }

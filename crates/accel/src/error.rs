@@ -41,7 +41,7 @@ impl fmt::Display for DeviceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownName { name } => {
-                write!(f, "{name:?} is no device: use opencl:0, opencl:1, .. or cpu")
+                write!(f, "{name:?} is no device: use opencl:0, cuda:0, .. or cpu")
             }
             Self::Absent { device, reason } => write!(f, "{device}: {reason}"),
             Self::NoKernel { engine } => write!(

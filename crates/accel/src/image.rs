@@ -6,6 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use fibula_core::{Addr, AnyEngine, Family, Hop, Lookup, Memory, TableRef};
 
 use crate::error::DeviceError;
+use crate::launch::Source;
 use crate::schemes::{self, Plan};
 
 /// The start of each part is a multiple of this, in bytes.
@@ -31,8 +32,8 @@ pub(crate) struct Head {
 pub(crate) struct Form {
     /// The name of its kernel.
     pub(crate) kernel: &'static str,
-    /// The name and the text of the file that has the kernel.
-    pub(crate) source: (&'static str, &'static str),
+    /// The file that has the kernel.
+    pub(crate) source: &'static Source,
     pub(crate) walk: Walk,
 }
 

@@ -3,7 +3,7 @@
 //! - An [`Image`] is the tables of an engine in one piece of memory. Its walk ([`Walked`]) is the readable statement of
 //!   what the kernels compute.
 //! - A [`Device`] holds images and looks batches up in [`Slot`]s, whose copies and kernels overlap. [`open`] finds one
-//!   by name: `opencl:0`, or `cpu` for tests ([`CpuDevice`], with injected delays and failures).
+//!   by name: `opencl:0`, `cuda:0`, or `cpu` for tests ([`CpuDevice`], with injected delays and failures).
 //! - A [`Pipeline`] divides a batch over several slots, alone or together with threads of the CPU
 //!   ([`Pipeline::look_up_together`]). What the device fails to look up goes to the engine.
 //!
@@ -49,9 +49,11 @@
 #![deny(unsafe_code)]
 
 mod cpu;
+mod cuda;
 mod device;
 mod error;
 mod image;
+mod launch;
 mod opencl;
 mod pipeline;
 mod schemes;

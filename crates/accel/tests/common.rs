@@ -3,13 +3,13 @@
 use std::env;
 use std::sync::{Arc, Mutex};
 
-use fibula_accel::{Device, DeviceKey, DeviceTable, Image, Slot, Walked, open};
+use fibula_accel::{Device, DeviceError, DeviceKey, DeviceTable, Image, Slot, Walked, open};
 use fibula_core::{Addr, BoxedEngine, BuildError, Hop, Lookup, Memory, Routes};
 use fibula_engines::Isa;
 
-/// The OpenCL device that the tests use, `opencl:0` unless `FIBULA_TEST_DEVICE` names another one. `None`, and a line
-/// that says so, if there is none; with `FIBULA_TEST_DEVICE` set that is an error.
-pub fn opencl() -> Option<Arc<dyn Device>> {
+/// The device with a driver that the tests use, `opencl:0` unless `FIBULA_TEST_DEVICE` names another one. `None`, and a
+/// line that says so, if there is none; with `FIBULA_TEST_DEVICE` set that is an error.
+pub fn driven() -> Option<Arc<dyn Device>> {
     let named = env::var("FIBULA_TEST_DEVICE").ok();
     match open(named.as_deref().unwrap_or("opencl:0")) {
         Ok(device) => Some(device),
@@ -21,12 +21,23 @@ pub fn opencl() -> Option<Arc<dyn Device>> {
     }
 }
 
-/// Every device of this machine that the tests use.
+/// Every device of this machine that the tests use: one of threads, that with a driver, if it has OpenCL also as one
+/// with memory of its own, and the first of CUDA.
 pub fn devices() -> Vec<Arc<dyn Device>> {
-    let cpu = open("cpu").expect("there is always a CPU");
-    let with_copies = opencl().map(|device| open(&format!("{}:copies", device.name())));
-    let with_copies = with_copies.map(|device| device.expect("as the device itself"));
-    [cpu].into_iter().chain(opencl()).chain(with_copies).collect()
+    let mut devices = vec![open("cpu").expect("there is always a CPU")];
+    if let Some(device) = driven() {
+        if device.name().starts_with("opencl:") {
+            let copies = open(&format!("{}:copies", device.name()));
+            devices.push(copies.expect("as the device itself"));
+        }
+        devices.push(device);
+    }
+    match open("cuda:0") {
+        Ok(device) if devices.iter().all(|other| other.name() != "cuda:0") => devices.push(device),
+        Ok(_) | Err(DeviceError::Absent { .. }) => {}
+        Err(error) => panic!("{error}"),
+    }
+    devices
 }
 
 /// An engine of the registry.

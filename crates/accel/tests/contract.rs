@@ -7,7 +7,7 @@ use fibula_accel::{CpuDevice, Device, DeviceError, DeviceKey, Faults, Image, Wal
 use fibula_core::{Family, Hop, Lookup, Routes};
 use fibula_testkit::{RouteChurn, probes, tables};
 
-use crate::common::{build, devices, opencl, put};
+use crate::common::{build, devices, put};
 
 fn image<A: DeviceKey>(engine: &str, routes: &Routes<A>) -> Arc<Image> {
     let engine = build(engine, routes).expect("a small table");
@@ -120,7 +120,8 @@ fn foreign_tables_are_refused() {
             assert_eq!(slot.submit(&of_v4, 1), refused);
         }
         // A device that is opened again is the same one.
-        if let Some(again) = opencl().filter(|_| device.name() != "cpu") {
+        if device.name() != "cpu" {
+            let again = open(device.name()).unwrap();
             let of_again = again.upload(of_v4.image().clone()).unwrap();
             slot.submit(&of_again, 1).unwrap();
             slot.wait().unwrap();
@@ -216,9 +217,11 @@ fn failures_are_errors() {
 /// What cannot be opened, or has no kernel, is a sentence that says what to do.
 #[test]
 fn errors_say_what_to_do() {
-    let error = open("opencl:99").err().expect("no machine has as many");
-    assert!(matches!(error, DeviceError::Absent { .. }), "{error}");
-    for name in ["", "gpu", "opencl", "opencl:", "opencl:x", "cpu:1"] {
+    for name in ["opencl:99", "cuda:99"] {
+        let error = open(name).err().expect("no machine has as many");
+        assert!(matches!(error, DeviceError::Absent { .. }), "{error}");
+    }
+    for name in ["", "gpu", "opencl", "opencl:", "opencl:x", "cuda", "cuda:x", "cpu:1"] {
         let error = open(name).err().expect("no device").to_string();
         assert!(error.contains("use opencl:0"), "{error}");
     }

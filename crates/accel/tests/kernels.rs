@@ -1,5 +1,5 @@
-//! The conformance suite on each kernel, and on the walk that states it. Without an OpenCL device the walk alone is
-//! tested.
+//! The conformance suite on each kernel, and on the walk that states it. Without a device that has a driver the walk
+//! alone is tested.
 
 use fibula_accel::{DeviceKey, Image, Walked};
 use fibula_core::{BoxedEngine, BuildError, Routes, stored};
@@ -7,14 +7,14 @@ use fibula_engines::runmap::{self, Runmap};
 use fibula_engines::wideleaf::{self, Wideleaf};
 use fibula_testkit::{conform, conforms};
 
-use crate::common::{OnDevice, build, opencl};
+use crate::common::{OnDevice, build, driven};
 
 /// An engine whose batches are looked up on the device.
 fn form<A: DeviceKey>(
     label: &str,
     build: impl Fn(&Routes<A>) -> Result<BoxedEngine<A>, BuildError> + 'static,
 ) -> (String, conform::Build<A>) {
-    let device = opencl();
+    let device = driven();
     let build = move |routes: &Routes<A>| -> Result<Box<dyn fibula_core::Lookup<A>>, BuildError> {
         let image = Image::of(&*build(routes)?).expect("a kernel for this engine");
         Ok(match &device {

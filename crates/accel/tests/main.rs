@@ -2,5 +2,6 @@
 
 mod common;
 mod contract;
+mod cuda;
 mod kernels;
 mod pipeline;

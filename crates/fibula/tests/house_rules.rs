@@ -92,6 +92,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "/batch.rs",
     "runmap/long.rs",
     "wideleaf/whole.rs",
+    "accel/src/cuda/",
     "accel/src/opencl/",
     "rib/src/mapping.rs",
     "feeds/src/bgp/md5.rs",

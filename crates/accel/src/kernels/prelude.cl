@@ -1,5 +1,5 @@
 // The words of all kernels. A kernel looks up key `i` in thread `i`; neighbouring threads read neighbouring keys and
-// write neighbouring hops. The text is OpenCL C 1.2 without extensions.
+// write neighbouring hops. The text is OpenCL C 1.2 without extensions; behind `cuda.h` it is CUDA, too.
 
 typedef uchar u8;
 typedef ushort u16;
@@ -8,7 +8,9 @@ typedef ulong u64;
 typedef ulong2 u128;
 
 #define GLOBAL __global
+#ifndef INLINE
 #define INLINE static inline
+#endif
 #define ONES(bits) ((u32)popcount(bits))
 #define HIGH(addr) ((addr).y)
 #define LOW(addr) ((addr).x)

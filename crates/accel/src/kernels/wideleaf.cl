@@ -49,7 +49,7 @@ INLINE u32 window_key(GLOBAL const Window *window, u128 addr)
             for (u32 step = 16; step > 0; step >>= 1) {                                                        \
                 u32 next = rank + step;                                                                        \
                 u32 last = units[first + (next < keys ? next : keys) - 1];                                     \
-                rank = (next <= keys) & (last < key >> 16) ? next : rank;                                      \
+                rank = ((next <= keys) & (last < key >> 16)) ? next : rank;                                    \
             }                                                                                                  \
             u32 found = codes[(byte + 2 * keys + bytes_of_code - 1) / bytes_of_code + rank];                   \
             u32 code = is_record ? found : word;                                                               \

@@ -21,10 +21,10 @@ use opencl3::program::Program;
 use crate::device::{Device, DeviceTable, Listing, Slot};
 use crate::error::DeviceError;
 use crate::image::{Form, Image};
+use crate::launch::{PRELUDE, Source};
 use slot::ClSlot;
 use table::ClTable;
 
-const PRELUDE: &str = include_str!("../kernels/prelude.cl");
 /// What the installable client driver says if no driver is registered.
 const PLATFORM_NOT_FOUND: i32 = -1001;
 /// Threads of a work group.
@@ -150,7 +150,7 @@ impl Shared {
 
     /// The compiled file of a form, from the first time on.
     fn program(&self, form: &Form) -> Result<Arc<Program>, DeviceError> {
-        let (file, text) = form.source;
+        let Source { file, text, .. } = form.source;
         let mut programs = self.opened.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = programs.get(file) {
             return Ok(program.clone());

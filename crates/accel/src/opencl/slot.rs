@@ -16,9 +16,10 @@ use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_map_flags};
 
 use super::table::ClTable;
 use super::{Shared, failed};
-use crate::device::{DeviceTable, Slot};
+use crate::device::{DeviceTable, Slot, key_bytes};
 use crate::error::DeviceError;
 use crate::image::Form;
+use crate::launch::{Arguments, Takes};
 
 /// A slot: a queue, and buffers for keys and hops.
 ///
@@ -116,10 +117,11 @@ impl HostBuffer {
     }
 }
 
-fn key_bytes(family: Family) -> usize {
-    match family {
-        Family::V4 => 4,
-        Family::V6 => 16,
+impl Takes for ExecuteKernel<'_> {
+    fn take<T>(&mut self, value: &T) {
+        // SAFETY: a value of so many bytes, which the driver copies. That it is what the kernel takes is for the
+        // caller to see to, who starts it.
+        unsafe { self.set_arg(value) };
     }
 }
 
@@ -187,21 +189,21 @@ impl ClSlot {
         };
         let (_, kernel) = self.kernel.as_ref().expect("the kernel was found");
         let group = self.device.opened.group;
+        let arguments = Arguments {
+            keys: keys.get(),
+            hops: hops.get(),
+            count: count as u32,
+            table: table.buffer.get(),
+            head: *table.image().head(),
+        };
+        let mut run = ExecuteKernel::new(kernel);
+        arguments.pass_to(&mut run);
+        run.set_global_work_size(count.next_multiple_of(group)).set_local_work_size(group);
         // SAFETY: the arguments are those of all kernels (`prelude.cl`). Thread `i` reads key `i` and writes hop `i`,
         // if it is below `count`; the buffers have room for as many. The table is what the kernel takes it for: both
         // are of its image, whose engine was built or checked when it was loaded, so every place that a lookup reads is
         // in the table or in its padding.
-        let run = unsafe {
-            ExecuteKernel::new(kernel)
-                .set_arg(&keys.get())
-                .set_arg(&hops.get())
-                .set_arg(&(count as u32))
-                .set_arg(&table.buffer.get())
-                .set_arg(table.image().head())
-                .set_global_work_size(count.next_multiple_of(group))
-                .set_local_work_size(group)
-                .enqueue_nd_range(&self.queue)?
-        };
+        let run = unsafe { run.enqueue_nd_range(&self.queue) }?;
         let last = match &self.own {
             Some((_, own_hops)) => {
                 let hops = self.hops.bytes_mut(hop_bytes);

@@ -3,18 +3,19 @@ use fibula_filter::{Hash, Key, Parameters};
 
 use super::{Code, Plan, Tables};
 use crate::image::{Form, Image, Walk};
+use crate::launch::{Source, source};
 
-const SOURCE: (&str, &str) = ("bloomfwd.cl", include_str!("../kernels/bloomfwd.cl"));
+static SOURCE: Source = source!("bloomfwd");
 
 /// By family and the width of codes.
-static FORMS: [[Form; 2]; 2] = [
+pub(super) static FORMS: [[Form; 2]; 2] = [
     [
-        Form { kernel: "bloomfwd4_16", source: SOURCE, walk: Walk::V4(code4::<u16>) },
-        Form { kernel: "bloomfwd4_32", source: SOURCE, walk: Walk::V4(code4::<u32>) },
+        Form { kernel: "bloomfwd4_16", source: &SOURCE, walk: Walk::V4(code4::<u16>) },
+        Form { kernel: "bloomfwd4_32", source: &SOURCE, walk: Walk::V4(code4::<u32>) },
     ],
     [
-        Form { kernel: "bloomfwd6_16", source: SOURCE, walk: Walk::V6(code6::<u16>) },
-        Form { kernel: "bloomfwd6_32", source: SOURCE, walk: Walk::V6(code6::<u32>) },
+        Form { kernel: "bloomfwd6_16", source: &SOURCE, walk: Walk::V6(code6::<u16>) },
+        Form { kernel: "bloomfwd6_32", source: &SOURCE, walk: Walk::V6(code6::<u32>) },
     ],
 ];
 

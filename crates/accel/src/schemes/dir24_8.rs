@@ -1,12 +1,13 @@
 use super::{Code, Plan, Tables};
 use crate::image::{Form, Image, Walk};
+use crate::launch::{Source, source};
 
-const SOURCE: (&str, &str) = ("dir24_8.cl", include_str!("../kernels/dir24_8.cl"));
+static SOURCE: Source = source!("dir24_8");
 
 /// By the width of entries.
-static FORMS: [Form; 2] = [
-    Form { kernel: "dir24_8_16", source: SOURCE, walk: Walk::V4(code::<u16>) },
-    Form { kernel: "dir24_8_32", source: SOURCE, walk: Walk::V4(code::<u32>) },
+pub(super) static FORMS: [Form; 2] = [
+    Form { kernel: "dir24_8_16", source: &SOURCE, walk: Walk::V4(code::<u16>) },
+    Form { kernel: "dir24_8_32", source: &SOURCE, walk: Walk::V4(code::<u32>) },
 ];
 
 /// Parts: an entry for each /24, and the chunks of 256 entries.

@@ -1,12 +1,13 @@
 use super::{Code, Plan, Tables, partition_point};
 use crate::image::{Form, Image, Walk};
+use crate::launch::{Source, source};
 
-const SOURCE: (&str, &str) = ("planb.cl", include_str!("../kernels/planb.cl"));
+static SOURCE: Source = source!("planb");
 
 /// By the width of codes.
-static FORMS: [Form; 2] = [
-    Form { kernel: "planb16", source: SOURCE, walk: Walk::V6(code::<u16>) },
-    Form { kernel: "planb32", source: SOURCE, walk: Walk::V6(code::<u32>) },
+pub(super) static FORMS: [Form; 2] = [
+    Form { kernel: "planb16", source: &SOURCE, walk: Walk::V6(code::<u16>) },
+    Form { kernel: "planb32", source: &SOURCE, walk: Walk::V6(code::<u32>) },
 ];
 
 /// Keys of a node.

@@ -1,13 +1,14 @@
 use super::{Code, Plan, Tables};
 use crate::image::{Form, Image, Walk};
+use crate::launch::{Source, source};
 
-const SOURCE: (&str, &str) = ("runmap.cl", include_str!("../kernels/runmap.cl"));
+static SOURCE: Source = source!("runmap");
 
 /// By the width of codes.
-static FORMS: [Form; 3] = [
-    Form { kernel: "runmap8", source: SOURCE, walk: Walk::V4(code::<u8>) },
-    Form { kernel: "runmap16", source: SOURCE, walk: Walk::V4(code::<u16>) },
-    Form { kernel: "runmap32", source: SOURCE, walk: Walk::V4(code::<u32>) },
+pub(super) static FORMS: [Form; 3] = [
+    Form { kernel: "runmap8", source: &SOURCE, walk: Walk::V4(code::<u8>) },
+    Form { kernel: "runmap16", source: &SOURCE, walk: Walk::V4(code::<u16>) },
+    Form { kernel: "runmap32", source: &SOURCE, walk: Walk::V4(code::<u32>) },
 ];
 
 /// One part: the root of 2^18 words, followed by the records.

@@ -1,12 +1,13 @@
 use super::{Code, Plan, Tables};
 use crate::image::{Form, Image, Walk};
+use crate::launch::{Source, source};
 
-const SOURCE: (&str, &str) = ("sail_l.cl", include_str!("../kernels/sail_l.cl"));
+static SOURCE: Source = source!("sail_l");
 
 /// By the width of entries.
-static FORMS: [Form; 2] = [
-    Form { kernel: "sail_l_16", source: SOURCE, walk: Walk::V4(code::<u16>) },
-    Form { kernel: "sail_l_32", source: SOURCE, walk: Walk::V4(code::<u32>) },
+pub(super) static FORMS: [Form; 2] = [
+    Form { kernel: "sail_l_16", source: &SOURCE, walk: Walk::V4(code::<u16>) },
+    Form { kernel: "sail_l_32", source: &SOURCE, walk: Walk::V4(code::<u32>) },
 ];
 
 /// Parts: the arrays of the levels 16, 24 and 32. Numbers: the entry of the first chunk of level 24, how many chunks

@@ -1,13 +1,14 @@
 use super::{Code, Plan, Tables};
 use crate::image::{Form, Image, Walk};
+use crate::launch::{Source, source};
 
-const SOURCE: (&str, &str) = ("wideleaf.cl", include_str!("../kernels/wideleaf.cl"));
+static SOURCE: Source = source!("wideleaf");
 
 /// By the width of codes.
-static FORMS: [Form; 3] = [
-    Form { kernel: "wideleaf8", source: SOURCE, walk: Walk::V6(code::<u8>) },
-    Form { kernel: "wideleaf16", source: SOURCE, walk: Walk::V6(code::<u16>) },
-    Form { kernel: "wideleaf32", source: SOURCE, walk: Walk::V6(code::<u32>) },
+pub(super) static FORMS: [Form; 3] = [
+    Form { kernel: "wideleaf8", source: &SOURCE, walk: Walk::V6(code::<u8>) },
+    Form { kernel: "wideleaf16", source: &SOURCE, walk: Walk::V6(code::<u16>) },
+    Form { kernel: "wideleaf32", source: &SOURCE, walk: Walk::V6(code::<u32>) },
 ];
 
 /// Bytes of a window: its first address, a word, a shift, and 8 bytes unused.
