@@ -33,7 +33,7 @@ hardware() {
         data=$(cd "$data" && pwd)
         tables=("$data/ipasn_20080501_v12.dat.gz --synthetic-hops hash:256" "$data/rrc06-20100701-as2497-v4-fib-nexthop.tsv.xz"
             "$data/pch-20151023-as3856-v4-fib-nexthop.tsv.xz" "$data/ipfire-libloc-20221029-v4-asn.tsv.xz --synthetic-hops hash:256")
-        tables6=("$data/routeviews-20210117-as293-v6-nh32.tsv.xz" "$data/ipfire-libloc-20221029-v6-asn.tsv.xz")
+        tables6=("$data"/routeviews-20210117-as{293,852}-v6-nh32.tsv.xz "$data/ipfire-libloc-20221029-v6-asn.tsv.xz")
     else
         say "no real tables in $data (FIBULA_SHARED): generated ones stand in"
     fi
@@ -44,8 +44,9 @@ hardware() {
     step "memory, and words of updates"
     hardware_python replay.py --sizes "${tables[@]}"
     hardware_python replay.py --sizes --family v6 "${tables6[@]}"
-    hardware_python replay.py --updates 300 --engines sail-l,sail-u,sail-b "${tables[0]}"
-    step "block RAMs and logic of a Xilinx 7-series"; hardware_python synthesis.py xilinx sail-l sail-u sail-b
+    hardware_python replay.py --updates 300 --engines sail-l,sail-u,sail-b "${tables[2]:-$generated}"
+    step "block RAMs and logic of a Xilinx 7-series"; hardware_python synthesis.py xilinx sail-l sail-u
+    hardware_python synthesis.py logic sail-l sail-u sail-b
     step "a clock on an ECP5"; hardware_python synthesis.py ecp5 sail-l
     times
 }
