@@ -2,8 +2,8 @@
 //
 // It is stricter than a real one where mistakes would show on a GPU only at times, and ends the program then: work is
 // done when somebody waits for it and not before, addresses of the device are none of the host's, every copy and kernel
-// must lie in memory that is allocated at that time, and every call but a few needs a current context. With
-// DRIVER_FAILS=N the kernel number N fails, and then everything, as after a fault on a GPU.
+// must lie in memory that is allocated at that time, every call but a few needs a current context, and nothing may be
+// left at the end. With DRIVER_FAILS=N the kernel number N fails, and then everything, as after a fault on a GPU.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -126,6 +126,7 @@ typedef struct {
     Head head;
     Event *event;
 } Work;
+static int all_events;
 typedef struct Stream {
     struct Stream *next;
     Work work[4096];
@@ -206,10 +207,12 @@ CALL cuStreamCreate(Stream **stream, u32 flags)
 {
     ENTER;
     CHECK(flags == 1); // not ordered with the others
+    if (has_failed)
+        LEAVE(FAULT);
     *stream = calloc(1, sizeof **stream);
     (*stream)->next = all_streams;
     all_streams = *stream;
-    LEAVE(has_failed ? FAULT : OK);
+    LEAVE(OK);
 }
 
 CALL cuStreamSynchronize(Stream *stream) { ENTER; LEAVE(finish(stream)); }
@@ -228,8 +231,16 @@ CALL cuStreamDestroy_v2(Stream *stream)
     LEAVE(OK);
 }
 
-CALL cuEventCreate(Event **event, u32 flags) { ENTER; CHECK(flags == 0); *event = calloc(1, sizeof **event); LEAVE(OK); }
-CALL cuEventDestroy_v2(Event *event) { ENTER; free(event); LEAVE(OK); }
+CALL cuEventCreate(Event **event, u32 flags)
+{
+    ENTER;
+    CHECK(flags == 0);
+    *event = calloc(1, sizeof **event);
+    all_events++;
+    LEAVE(OK);
+}
+
+CALL cuEventDestroy_v2(Event *event) { ENTER; free(event); all_events--; LEAVE(OK); }
 
 CALL cuEventRecord(Event *event, Stream *stream)
 {
@@ -271,8 +282,10 @@ CALL cuMemAlloc_v2(Pointer *at, size_t len)
 {
     ENTER;
     CHECK(len > 0);
+    if (has_failed)
+        LEAVE(FAULT);
     *at = (Pointer)allocate(len) | ON_DEVICE;
-    LEAVE(has_failed ? FAULT : OK);
+    LEAVE(OK);
 }
 
 CALL cuMemFree_v2(Pointer at) { ENTER; CHECK(at & ON_DEVICE); LEAVE(release((void *)(at & ~ON_DEVICE))); }
@@ -319,4 +332,9 @@ CALL cuLaunchKernel(Kernel *kernel, u32 x, u32 y, u32 z, u32 block_x, u32 block_
         return result;
     }
     return enqueue(stream, work);
+}
+
+__attribute__((destructor)) static void nothing_is_left(void)
+{
+    CHECK(!all_memory && !all_streams && all_events == 0);
 }
