@@ -72,6 +72,8 @@ pub(crate) struct Block<K = Cells> {
     /// Rows that a decoder generates because the input has no text (packets).
     pub(crate) text: Vec<u8>,
     pub(crate) tally: Tally,
+    /// Rows that it may have beyond [`MAX_ROWS`].
+    pub(crate) more_rows: usize,
     /// Whether a cell with only digits is an address.
     pub(crate) integers: bool,
     /// The first cell of the input that is not an address.
@@ -130,7 +132,7 @@ impl<K: KeySink> Block<K> {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.rows.len() >= MAX_ROWS
+        self.rows.len() >= MAX_ROWS + self.more_rows
     }
 
     /// Adds a cell with this text. Whitespace around the address is ignored.
@@ -140,7 +142,7 @@ impl<K: KeySink> Block<K> {
         self.keys.text(cell, text, self.integers)
     }
 
-    /// The number of the next cell. A block has fewer than 2^32 cells: `MAX_ROWS` times the address columns.
+    /// The number of the next cell. A block has fewer than 2^32 cells: those of its rows, which are in memory.
     #[inline(always)]
     fn next(&mut self) -> u32 {
         let cell = self.cells as u32;

@@ -28,13 +28,20 @@ pub(crate) struct Input<R> {
     /// A read error that is returned after the bytes before it have been processed.
     failed: Option<io::Error>,
     chunk: usize,
+    /// Whether a read goes on until the buffer is full.
+    fills: bool,
 }
 
 impl<R: Read> Input<R> {
-    /// An input that requests `chunk` bytes at once, usually [`CHUNK`].
-    pub(crate) fn new(inner: R, chunk: usize) -> Self {
+    /// An input that requests `chunk` bytes at once, usually [`CHUNK`]. If it fills, it waits for all of them.
+    pub(crate) fn new(inner: R, chunk: usize, fills: bool) -> Self {
         let (buf, short, failed) = (vec![0; chunk], None, None);
-        Self { inner, buf, start: 0, end: 0, eof: false, short, failed, chunk }
+        Self { inner, buf, start: 0, end: 0, eof: false, short, failed, chunk, fills }
+    }
+
+    /// The number of bytes that are requested at once.
+    pub(crate) fn chunk(&self) -> usize {
+        self.chunk
     }
 
     /// The bytes that were read but not consumed.
@@ -107,7 +114,7 @@ impl<R: Read> Input<R> {
         }
         // A fixed limit, so that the sizes of reads do not affect whether a record is too long.
         let limit = self.buf.len().min(MAX_RECORD + 1);
-        let want = want.min(limit);
+        let want = if self.fills { limit } else { want.min(limit) };
         while self.end < want && !self.eof {
             let space = &mut self.buf[self.end..limit];
             let requested = space.len();
@@ -147,7 +154,7 @@ mod tests {
 
     #[test]
     fn reads_on_and_ends() {
-        let mut input = Input::new(Drip(b"abc"), CHUNK);
+        let mut input = Input::new(Drip(b"abc"), CHUNK, false);
         assert!(input.more().unwrap());
         assert_eq!(input.data(), b"a");
         assert!(input.more().unwrap());
@@ -159,8 +166,18 @@ mod tests {
     }
 
     #[test]
+    fn fills_the_buffer_however_slow_the_input_is() {
+        let mut input = Input::new(Drip(b"abcdefgh"), 4, true);
+        assert!(input.more().unwrap());
+        assert_eq!(input.data(), b"abcde");
+        input.consume(4);
+        assert!(input.more().unwrap());
+        assert!(input.data().len() >= 4 && input.data().starts_with(b"e"));
+    }
+
+    #[test]
     fn an_endless_record_is_refused() {
-        let mut input = Input::new(io::repeat(b'x'), CHUNK);
+        let mut input = Input::new(io::repeat(b'x'), CHUNK, false);
         let mut reads = 0;
         while input.more().unwrap() {
             reads += 1;

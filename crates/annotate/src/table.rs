@@ -23,6 +23,14 @@ pub trait LookupTable: Send + Sync {
         true
     }
 
+    /// How many addresses to look up at once, if many more than suit the caches of a CPU: a table on an accelerator
+    /// wants about a million. Blocks of rows are then that large, and memory with them. The output is the same.
+    ///
+    /// Rows of text are read in pieces of 8 MiB then, so those of a pipe that is still being written come late.
+    fn batch(&self) -> Option<usize> {
+        None
+    }
+
     /// The tables of several dates, if there are any. Each row is then looked up in the table of its time
     /// ([`AnnotateOptions::time`](crate::AnnotateOptions::time)).
     fn dated(&self) -> Option<&DatedFib> {
@@ -124,6 +132,9 @@ macro_rules! shared {
             }
             fn has_columns(&self) -> bool {
                 (**self).has_columns()
+            }
+            fn batch(&self) -> Option<usize> {
+                (**self).batch()
             }
             fn dated(&self) -> Option<&DatedFib> {
                 (**self).dated()

@@ -12,6 +12,7 @@ mod common;
 mod crash;
 mod data;
 mod dated;
+mod device;
 mod diff;
 mod lookup;
 mod memory;

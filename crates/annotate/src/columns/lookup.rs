@@ -14,6 +14,11 @@ pub(super) const BLOCK: usize = 2048;
 /// Receives the answers of a block, and the number of its IPv4 addresses.
 pub(super) type Give<'a> = dyn FnMut(&Answers, u64) -> Result<(), AnnotateError> + 'a;
 
+/// The number of rows in the blocks of this table: [`BLOCK`], or the multiple of 64 that follows what the table wants.
+fn block_rows(lookup: &LookUp<'_>) -> usize {
+    lookup.batch().map_or(BLOCK, |batch| batch.next_multiple_of(64).max(BLOCK))
+}
+
 /// Buffers that are reused for each block.
 #[derive(Default)]
 struct Work {
@@ -50,16 +55,17 @@ pub(super) fn each_block(
     give: &mut Give<'_>,
 ) -> Result<(), AnnotateError> {
     let mut work = Work::default();
+    let block_rows = block_rows(lookup);
     match addresses {
         Addresses::Numbers(numbers) => {
-            for block in numbers.chunks(BLOCK) {
+            for block in numbers.chunks(block_rows) {
                 lookup.v4_block(block, &mut work.scratch, &mut work.answers);
                 give(&work.answers, block.len() as u64)?;
             }
         }
         Addresses::Cells(read) => {
-            for start in (0..rows).step_by(BLOCK) {
-                let end = rows.min(start + BLOCK);
+            for start in (0..rows).step_by(block_rows) {
+                let end = rows.min(start + block_rows);
                 work.cells.clear();
                 read(start..end, &mut work.cells);
                 work.look_up(lookup, end - start);
@@ -68,7 +74,7 @@ pub(super) fn each_block(
         }
         Addresses::Dictionary { keys, values } => {
             let found = Values::new(lookup, values)?;
-            for keys in keys.chunks(BLOCK) {
+            for keys in keys.chunks(block_rows) {
                 let v4 = found.gather(keys, lookup.wanted(), &mut work.answers);
                 give(&work.answers, v4)?;
             }
@@ -118,10 +124,11 @@ impl Values {
     fn new(lookup: &LookUp<'_>, values: &ArrayRef) -> Result<Self, AnnotateError> {
         let mut found = Self::default();
         let addresses = Addresses::new(values)?;
+        let block_rows = block_rows(lookup);
         if let Addresses::Cells(read) = &addresses {
             let mut work = Work::default();
-            for start in (0..values.len()).step_by(BLOCK) {
-                let end = values.len().min(start + BLOCK);
+            for start in (0..values.len()).step_by(block_rows) {
+                let end = values.len().min(start + block_rows);
                 work.cells.clear();
                 read(start..end, &mut work.cells);
                 work.look_up(lookup, end - start);
@@ -134,7 +141,7 @@ impl Values {
             let mut end = 0;
             each_block(lookup, &addresses, values.len(), &mut |answers, v4| {
                 found.answers.extend(answers);
-                end = values.len().min(end + BLOCK);
+                end = values.len().min(end + block_rows);
                 found.v4.resize(end, v4 > 0);
                 Ok(())
             })?;

@@ -16,6 +16,8 @@ use crate::{AnnotateError, Only};
 
 /// Rows decoded at once.
 const BATCH: usize = 8 << 10;
+/// For a table that wants large batches, so many times fewer rows than it wants: all columns are decoded here.
+const FEWER: usize = 8;
 
 /// The rows that `only` selects.
 pub(super) fn chosen(
@@ -44,6 +46,7 @@ impl<W: ColumnWork> Plan<'_, W> {
         let mut writer =
             guarded(|| ArrowWriter::try_new_with_options(output, Arc::clone(&schema), options))?;
         let total = self.rows_before(metadata.num_row_groups());
+        let batch_rows = self.work.batch_rows().map_or(BATCH, |rows| BATCH.max(rows / FEWER));
         let mut rows = 0;
         for group in 0..metadata.num_row_groups() {
             check_pages(&self.metadata, &self.file, group, |_| true)?;
@@ -53,7 +56,7 @@ impl<W: ColumnWork> Plan<'_, W> {
                     self.metadata.clone(),
                 )
                 .with_row_groups(vec![group])
-                .with_batch_size(BATCH)
+                .with_batch_size(batch_rows)
                 .build()
             })?;
             while let Some(batch) = guarded(|| reader.next().transpose())? {
@@ -62,9 +65,15 @@ impl<W: ColumnWork> Plan<'_, W> {
                 let added = found.batch(self.work, &batch, &self.columns, rows, chosen_rows)?;
                 let columns = batch.columns().iter().cloned().chain(added).collect();
                 let whole = RecordBatch::try_new(Arc::clone(&schema), columns)?;
-                let kept = chosen(&whole, &matched, only)?;
-                found.leave_out((batch.num_rows() - kept.num_rows()) as u64);
-                guarded(|| writer.write(&kept))?;
+                // Pages may end where a write ends, so however many rows are read at once, they are written by these
+                // steps.
+                for start in (0..batch.num_rows()).step_by(BATCH) {
+                    let rows = BATCH.min(batch.num_rows() - start);
+                    let matched = &matched[start..start + rows];
+                    let kept = chosen(&whole.slice(start, rows), matched, only)?;
+                    found.leave_out((rows - kept.num_rows()) as u64);
+                    guarded(|| writer.write(&kept))?;
+                }
                 rows += batch.num_rows() as u64;
                 progress(Progress { rows, total: Some(total) });
             }

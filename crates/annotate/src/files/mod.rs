@@ -173,6 +173,10 @@ impl ColumnWork for ColumnAnnotator {
     fn batches(&self, columns: &KeyColumns) -> Found {
         Found::new(self, columns.keys.len())
     }
+
+    fn batch_rows(&self) -> Option<usize> {
+        self.table().batch()
+    }
 }
 
 impl BatchWork<ColumnAnnotator> for Found {

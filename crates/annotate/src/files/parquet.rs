@@ -235,7 +235,7 @@ impl<'a, W: ColumnWork> Plan<'a, W> {
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
             .with_row_groups(vec![group])
             .with_projection(mask)
-            .with_batch_size(BATCH)
+            .with_batch_size(self.work.batch_rows().map_or(BATCH, |rows| rows.max(BATCH)))
             .build()?;
         // A writer for only the added columns provides the writers of their chunks.
         let root =
@@ -253,11 +253,15 @@ impl<'a, W: ColumnWork> Plan<'a, W> {
             let added = found.batch(self.work, &batch, &read, row, None)?;
             row += batch.num_rows() as u64;
             let fields: &[Arc<Field>] = self.added.fields();
-            let mut writers = writers.iter_mut();
-            for (field, column) in fields.iter().zip(&added) {
-                for leaf in compute_leaves(field, column)? {
-                    if let Some(writer) = writers.next() {
-                        writer.write(&leaf)?;
+            // Pages may end where a write ends, so however many rows are read at once, they are written by these steps.
+            for start in (0..batch.num_rows()).step_by(BATCH) {
+                let rows = BATCH.min(batch.num_rows() - start);
+                let mut writers = writers.iter_mut();
+                for (field, column) in fields.iter().zip(&added) {
+                    for leaf in compute_leaves(field, &column.slice(start, rows))? {
+                        if let Some(writer) = writers.next() {
+                            writer.write(&leaf)?;
+                        }
                     }
                 }
             }

@@ -56,6 +56,11 @@ pub(crate) trait ColumnWork: Sync + Sized {
     fn added(&self, schema: &Schema, columns: &KeyColumns) -> Result<Vec<Field>, AnnotateError>;
 
     fn batches(&self, columns: &KeyColumns) -> Self::Batches;
+
+    /// As [`LookupTable::batch`](crate::LookupTable::batch): how many rows to read at once, if more than usual.
+    fn batch_rows(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// The work of a thread.

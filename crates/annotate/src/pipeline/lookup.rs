@@ -55,6 +55,11 @@ impl<'t> LookUp<'t> {
         Self { table, wanted, tables, numbers, routes }
     }
 
+    /// How many addresses to look up at once at least: as [`LookupTable::batch`].
+    pub(crate) fn batch(&self) -> Option<usize> {
+        self.table.batch()
+    }
+
     pub(crate) fn wanted(&self) -> Wanted {
         self.wanted
     }

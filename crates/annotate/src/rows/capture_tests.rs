@@ -141,7 +141,7 @@ proptest! {
         let mut expected = None;
         for threads in [1, 2, 3, 8] {
             options.threads = threads;
-            let parting = Parting { from: 0, chunk, slow };
+            let parting = Parting { from: 0, chunk, slow, ..Parting::default() };
             let mut annotator = Annotator::new(fib.clone(), LogFormat::Pcap, &options).unwrap();
             annotator.parting = parting;
             let mut output = Vec::new();

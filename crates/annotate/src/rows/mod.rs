@@ -32,6 +32,7 @@ use self::run::{Progressed, Run, TEXT};
 use self::stages::Stages;
 use self::work::Work;
 use crate::added::Addition;
+use crate::block::MAX_ROWS;
 use crate::clock::Clock;
 use crate::formats::{Decode, decoder};
 use crate::input::{CHUNK, Input};
@@ -56,11 +57,32 @@ pub(crate) struct Parting {
     pub(crate) chunk: usize,
     /// A read that returns fewer bytes comes from a slow input.
     pub(crate) slow: usize,
+    /// Rows that a block may have beyond [`MAX_ROWS`].
+    pub(crate) more_rows: usize,
+    /// Whether a read waits until there is a whole chunk, however slow the input is.
+    pub(crate) fills: bool,
+}
+
+/// The chunk for a table that wants large batches: some 100,000 rows. Buffers for input and output have about this
+/// size, two or three for each thread.
+const LARGE_CHUNK: usize = 8 << 20;
+
+impl Parting {
+    /// How an input is split for a table that wants this many addresses at once.
+    fn for_batch(batch: Option<usize>) -> Self {
+        let usual = Self::default();
+        match batch {
+            Some(rows) if rows > MAX_ROWS => {
+                Self { chunk: LARGE_CHUNK, more_rows: rows - MAX_ROWS, fills: true, ..usual }
+            }
+            _ => usual,
+        }
+    }
 }
 
 impl Default for Parting {
     fn default() -> Self {
-        Self { from: 1 << 20, chunk: CHUNK, slow: 16 << 10 }
+        Self { from: 1 << 20, chunk: CHUNK, slow: 16 << 10, more_rows: 0, fills: false }
     }
 }
 
@@ -83,7 +105,7 @@ impl Annotator {
         Clock::new(&*table, options)?;
         // Each input gets its own decoder. This one only checks the options.
         decoder(format, options, &additions, &table)?;
-        let (options, parting) = (options.clone(), Parting::default());
+        let (options, parting) = (options.clone(), Parting::for_batch(table.batch()));
         Ok(Self { table, format, options, additions, parting })
     }
 
@@ -111,7 +133,7 @@ impl Annotator {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Summary, AnnotateError> {
         let mut run = Run::new(self, None)?;
-        let mut input = Input::new(input, self.parting.chunk);
+        let mut input = Input::new(input, self.parting.chunk, self.parting.fills);
         let done = run.all(&mut input, &mut output, progress);
         Ok(finish(run, done.map(drop))?.0)
     }
@@ -173,11 +195,11 @@ pub(crate) fn on_threads<'w, W: Work>(
     output: &mut (impl Write + Send),
     progress: &mut dyn FnMut(u64),
 ) -> Result<Finished<'w, W>, AnnotateError> {
-    let Parting { from, chunk, slow } = work.parting();
+    let Parting { from, chunk, slow, fills, .. } = work.parting();
     let threads = work.options().threads;
     // One thread checks whether the input is text.
     let mut run = Run::new(work, (threads > 1).then_some(from.max(TEXT)))?;
-    let mut input = Input::new(input, chunk);
+    let mut input = Input::new(input, chunk, fills);
     let done = match run.all(&mut input, output, progress) {
         Ok(Progressed::Begun) => {
             let rest = RemainingInput { input: &mut input, threads, slow };

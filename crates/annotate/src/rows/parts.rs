@@ -25,10 +25,10 @@ use super::run::Run;
 use super::work::Work;
 use crate::AnnotateError;
 use crate::formats::pcap::Position;
-use crate::input::{CHUNK, Input};
+use crate::input::Input;
 
-/// Larger buffers are freed instead of reused.
-const LARGE: usize = 8 * CHUNK;
+/// Buffers of more than so many chunks are freed instead of reused.
+const LARGE: usize = 8;
 
 /// A part of an input. Its buffers are reused.
 #[derive(Default)]
@@ -61,6 +61,7 @@ pub(super) fn annotate<R: Read, W: Work>(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), AnnotateError> {
     let rows = AtomicU64::new(run.process.rows());
+    let large = LARGE * rest.input.chunk();
     let (to_workers, parts) = channel();
     let parts = Mutex::new(parts);
     let (to_writer, processed) = channel();
@@ -72,8 +73,8 @@ pub(super) fn annotate<R: Read, W: Work>(
             workers.push(scope.spawn(move || work(process, parts, &to_writer)));
         }
         drop(to_writer);
-        let writer =
-            Writer { output: &mut *output, give_back, rows: &rows, written: Written::default() };
+        let (rows, written) = (&rows, Written::default());
+        let writer = Writer { output: &mut *output, give_back, rows, large, written };
         let writer = scope.spawn(move || writer.all(&processed));
         // Two parts for each worker, so that the next one is ready, and one each for the reader and the writer.
         let empty = (0..2 * workers.len() + 2).map(|_| Part::default()).collect();
@@ -220,6 +221,8 @@ struct Writer<'w, W> {
     output: &'w mut W,
     give_back: Sender<Part>,
     rows: &'w AtomicU64,
+    /// Larger buffers are freed instead of reused.
+    large: usize,
     written: Written,
 }
 
@@ -274,7 +277,7 @@ impl<W: Write> Writer<'_, W> {
         self.rows.fetch_add(part.rows, Ordering::Relaxed);
         // A single large record must not leave large buffers in all parts.
         for buffer in [&mut part.data, &mut part.out] {
-            if buffer.len() > LARGE {
+            if buffer.len() > self.large {
                 *buffer = Vec::new();
             }
         }

@@ -55,7 +55,8 @@ impl<'r, W: Work> Process<'r, W> {
     }
 
     fn with(work: &'r W, decoder: Box<dyn Decode<W::Keys>>, clock: Option<Clock>) -> Self {
-        let block = Block { integers: work.options().integers, clock, ..Block::default() };
+        let (integers, more_rows) = (work.options().integers, work.parting().more_rows);
+        let block = Block { integers, clock, more_rows, ..Block::default() };
         Self { work, decoder, block, stages: None, done: Done::default() }
     }
 

@@ -149,7 +149,7 @@ proptest! {
         for threads in [1, 2, 3, 8] {
             options.threads = threads;
             let mut annotator = Annotator::new(fib.clone(), format, &options).unwrap();
-            annotator.parting = Parting { from: 0, chunk, slow };
+            annotator.parting = Parting { from: 0, chunk, slow, ..Parting::default() };
             let mut output = Vec::new();
             let result = annotator.annotate_on_threads(pieces(), &mut output, &mut |_| {});
             let found = outcome(output, result);
@@ -184,7 +184,7 @@ fn parts_are_processed_by_other_threads() {
             options.columns = vec!["a".parse().unwrap()];
         }
         let mut annotator = Annotator::new(table(), format, &options).unwrap();
-        annotator.parting = Parting { from: 0, chunk: 4096, slow: 0 };
+        annotator.parting = Parting { from: 0, chunk: 4096, slow: 0, ..Parting::default() };
         let writers = Arc::default();
         let input = head(format).repeat(4);
         let named = Named(Arc::clone(&writers));
@@ -246,7 +246,7 @@ fn a_closed_output_ends_quietly_and_a_full_disk_does_not() {
     let mut options = AnnotateOptions { threads: 2, ..AnnotateOptions::default() };
     options.columns = vec!["1".parse().unwrap()];
     let mut annotator = Annotator::new(table(), LogFormat::Csv, &options).unwrap();
-    annotator.parting = Parting { from: 0, chunk: 1000, slow: 0 };
+    annotator.parting = Parting { from: 0, chunk: 1000, slow: 0, ..Parting::default() };
     // The input has no end, so the call returns only if it stops early.
     let endless = || head(LogFormat::Csv).into_bytes();
     struct Endless(Vec<u8>, usize);

@@ -2,6 +2,7 @@
 
 mod args;
 pub(crate) mod columnar;
+mod device;
 mod failed;
 mod inputs;
 pub(crate) mod reading;
@@ -16,6 +17,7 @@ use fibula_annotate::{AnnotateOptions, ColumnAnnotator, LogFormat, Summary};
 use fibula_rib::Moment;
 
 pub use self::args::Args;
+use self::device::OnDevice;
 use self::failed::{failure, found_any};
 use self::inputs::Job;
 use self::reading::Reading;
@@ -55,9 +57,15 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
                 found: args.column.is_empty(),
                 alone: jobs.len() == 1,
             };
+            let lookups = work.tables.on_device().map(OnDevice::take_summary);
             match args.json {
-                true => file.print_json(&summary, started.elapsed()),
-                false => file.print(&summary, started.elapsed()),
+                true => file.print_json(&summary, lookups.as_ref(), started.elapsed()),
+                false => {
+                    file.print(&summary, started.elapsed());
+                    if let (Some(table), Some(lookups)) = (work.tables.on_device(), &lookups) {
+                        table.print_summary(lookups);
+                    }
+                }
             }
         }
     }

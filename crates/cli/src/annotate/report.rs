@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fibula_accel::BatchSummary;
 use fibula_annotate::{LogFormat, Summary, Top};
 use fibula_core::grouped;
 use fibula_rib::Moment;
@@ -109,7 +110,7 @@ impl AnnotatedFile<'_> {
     }
 
     /// Prints the summary of the file as one line of JSON.
-    pub fn print_json(&self, summary: &Summary, time: Duration) {
+    pub fn print_json(&self, summary: &Summary, lookups: Option<&BatchSummary>, time: Duration) {
         let top = |top: &Top| {
             let values: Vec<_> = top
                 .values
@@ -143,6 +144,10 @@ impl AnnotatedFile<'_> {
             "first_unknown_link": summary.first_unknown_link,
             "bytes_read": summary.bytes_read,
             "bytes_written": summary.bytes_written,
+            "on_device": lookups.map(|lookups| lookups.on_device),
+            "on_cpu": lookups.map(|lookups| lookups.on_cpu),
+            "device_failures": lookups.map(|lookups| lookups.failures),
+            "device_error": lookups.and_then(|lookups| lookups.error.as_ref()).map(ToString::to_string),
             "seconds": time.as_secs_f64(),
             "top": summary.top.iter().map(top).collect::<Vec<_>>(),
         }));

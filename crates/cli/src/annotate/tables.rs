@@ -1,9 +1,12 @@
 //! The tables that rows are looked up in: one table, or the tables of several dates.
 
+use std::sync::Arc;
+
 use fibula_annotate::{AnnotateError, AnnotateOptions, Annotator, ColumnAnnotator, LogFormat};
 use fibula_fib::{Columns, DatedFib, EngineChoice, Fib, FibError, FibOptions};
 
 use super::Args;
+use super::device::{self, OnDevice};
 use crate::failure::Failure;
 use crate::layer;
 use crate::source::{ReadArgs, Source};
@@ -13,13 +16,32 @@ use crate::table;
 pub enum Tables {
     One(Fib),
     Dated(DatedFib),
+    OnDevice(Arc<OnDevice>),
 }
 
 impl Tables {
     /// Opens the tables of the command line, with their stored engines, or with `auto` if they have none.
     pub fn open(args: &Args) -> Result<Self, Failure> {
-        let (read, options) =
-            (args.read.read(), crate::engines::options([EngineChoice::Stored, EngineChoice::Auto]));
+        let device = args.device.as_deref().map(OnDevice::open).transpose()?;
+        let choices = match device {
+            Some(_) => device::choices(),
+            None => vec![EngineChoice::Stored, EngineChoice::Auto],
+        };
+        let tables = Self::read(args, crate::engines::options(choices))?;
+        match (tables, device) {
+            (Self::One(fib), Some(device)) => {
+                let table = OnDevice::new(fib, device)?;
+                if !args.quiet && !args.json {
+                    table.print();
+                }
+                Ok(Self::OnDevice(Arc::new(table)))
+            }
+            (tables, _) => Ok(tables),
+        }
+    }
+
+    fn read(args: &Args, options: FibOptions) -> Result<Self, Failure> {
+        let read = args.read.read();
         args.rpki.check_input(args.inputs.iter().any(|input| input.as_os_str() == "-"))?;
         if args.time.is_some() {
             return Self::of_dates(args, &read, options);
@@ -56,6 +78,7 @@ impl Tables {
         match self {
             Self::One(fib) => fib.columns(),
             Self::Dated(fib) => fib.columns(),
+            Self::OnDevice(table) => table.fib().columns(),
         }
     }
 
@@ -68,6 +91,7 @@ impl Tables {
         match self {
             Self::One(fib) => Annotator::new(fib.clone(), format, options),
             Self::Dated(fib) => Annotator::new(fib.clone(), format, options),
+            Self::OnDevice(table) => Annotator::new(table.clone(), format, options),
         }
     }
 
@@ -79,14 +103,23 @@ impl Tables {
         match self {
             Self::One(fib) => ColumnAnnotator::new(fib.clone(), options),
             Self::Dated(fib) => ColumnAnnotator::new(fib.clone(), options),
+            Self::OnDevice(table) => ColumnAnnotator::new(table.clone(), options),
         }
     }
 
     /// The dates, for a file of several dates.
     pub fn dated(&self) -> Option<&DatedFib> {
         match self {
-            Self::One(_) => None,
             Self::Dated(fib) => Some(fib),
+            Self::One(_) | Self::OnDevice(_) => None,
+        }
+    }
+
+    /// The table on a device.
+    pub fn on_device(&self) -> Option<&OnDevice> {
+        match self {
+            Self::OnDevice(table) => Some(table),
+            Self::One(_) | Self::Dated(_) => None,
         }
     }
 
@@ -95,6 +128,7 @@ impl Tables {
         match self {
             Self::One(fib) => fib.unchanged(),
             Self::Dated(fib) => Ok(fib.snapshot().unchanged()?),
+            Self::OnDevice(table) => table.fib().unchanged(),
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::progress::note;
 use crate::source::Source;
 use crate::table::{self, DEFAULT_HOPS};
 pub use args::Args;
+pub use device::open as open_device;
 use args::{Other, Spread};
 use figures::Figures;
 pub use isa::{IsaChoice, isas, parse_isa};

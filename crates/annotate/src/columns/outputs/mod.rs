@@ -56,7 +56,8 @@ enum Content {
 
 /// A column that is being built.
 pub(super) trait Grow {
-    /// Adds the values of a block of [`BLOCK`](super::lookup::BLOCK) rows; only the last block may have fewer.
+    /// Adds the values of a block of [`BLOCK`](super::lookup::BLOCK) rows, or of another multiple of 64; only the last
+    /// block may have any number.
     fn block(&mut self, answers: &Answers) -> Result<(), AnnotateError>;
     fn finish(self: Box<Self>) -> Result<ArrayRef, AnnotateError>;
 }
