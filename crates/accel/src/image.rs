@@ -81,14 +81,35 @@ impl Image {
     pub fn of<A: Addr>(engine: &dyn AnyEngine<A>) -> Result<Self, DeviceError> {
         let (name, tables) =
             engine.persist().ok_or(DeviceError::NoKernel { engine: "this one" })?;
-        let plan = plan::<A>(name, &tables)?;
+        Ok(Self::fresh(&plan::<A>(name, &tables)?))
+    }
+
+    /// A working set of about so many bytes, a power of two, whose lookup reads [`Image::GATHERS`] words of 32 bits at
+    /// random places and adds them up. It is no table: it shows how fast a device reads one of this size.
+    ///
+    /// ```
+    /// use fibula_accel::Image;
+    ///
+    /// let image = Image::gather(1 << 20);
+    /// assert_eq!((image.kernel(), image.bytes().len() >> 20), ("gather", 1));
+    /// ```
+    pub fn gather(bytes: usize) -> Self {
+        let count = bytes.clamp(8, 1 << 31).next_power_of_two() / size_of::<u32>();
+        let words: Vec<u32> = (0..count as u32).map(|i| i.wrapping_mul(0x9e37_79b1)).collect();
+        Self::fresh(&schemes::gather::plan(&words))
+    }
+
+    /// Reads of a key in [`Image::gather`].
+    pub const GATHERS: usize = schemes::gather::READS as usize;
+
+    fn fresh(plan: &Plan<'_>) -> Self {
         let mut at = [0; PARTS];
         let mut end = 0;
         for (at, part) in at.iter_mut().zip(&plan.parts) {
             *at = end;
             end = (end + part.len() + part.len() / SLACK + PADDING).next_multiple_of(LINE);
         }
-        Ok(Self::laid_out(&plan, at.map(|at| (at / LINE) as u32)))
+        Self::laid_out(plan, at.map(|at| (at / LINE) as u32))
     }
 
     /// The tables of an engine that follows the one of this image, in the same places where they fit.

@@ -60,3 +60,47 @@ fn devices_that_are_not_there() {
     assert_eq!(run.code, 2);
     assert!(run.err.contains("--time"), "{}", run.err);
 }
+
+/// `fibula bench --device` beyond lookups: shares, slots, reads at random places, and tables that change.
+#[test]
+fn measures_what_a_device_is_sent_and_reads() {
+    let json = |args: &str| {
+        let args: Vec<&str> = args.split_whitespace().collect();
+        let value: serde_json::Value = serde_json::from_str(&done(&args).out).unwrap();
+        value.as_array().unwrap().clone()
+    };
+    let rows = json(
+        "bench -t gen:v4:2024:2000:1 --device cpu --runs 1 --engines runmap --keys 10000 --batch 3000 \
+         --traffic PFX --slots 1,3 --shares 0,40,100 --passes 3 --json",
+    );
+    let slots: Vec<u64> = rows.iter().map(|row| row["slots"].as_u64().unwrap()).collect();
+    assert_eq!(slots, [1, 3]);
+    for row in &rows {
+        let split = row["split"].as_array().unwrap();
+        let percents: Vec<u64> = split.iter().map(|s| s["percent"].as_u64().unwrap()).collect();
+        assert_eq!(percents, [0, 40, 100]);
+        assert!(split.iter().all(|s| s["mlps"].as_f64().unwrap() > 0.0), "{row}");
+        assert_eq!(row["passes"], 3);
+    }
+
+    let rows = json("bench --device cpu --gather 4,256 --batch 5000 --runs 2 --json");
+    let bytes: Vec<u64> = rows.iter().map(|row| row["bytes"].as_u64().unwrap()).collect();
+    assert_eq!(bytes, [4 << 10, 256 << 10]);
+    assert!(rows.iter().all(|row| row["mreads_per_s"].as_f64().unwrap() > 0.0), "{rows:?}");
+
+    let rows = json(
+        "bench -t gen:v4:2024:20000:1,gen:v6:2024:20000:1 --device cpu --updates 1,100 --runs 1 \
+         --engines runmap,wideleaf --json",
+    );
+    let sent = |at: usize| rows[at]["sent"].as_u64().unwrap();
+    let kernels: Vec<&str> = rows.iter().map(|row| row["kernel"].as_str().unwrap()).collect();
+    assert_eq!(kernels, ["runmap16", "runmap16", "wideleaf16", "wideleaf16"]);
+    for row in &rows {
+        let (sent, bytes) = (row["sent"].as_u64().unwrap(), row["bytes"].as_u64().unwrap());
+        assert!(sent > 0 && sent < bytes && sent % 64 == 0, "{row}");
+        assert!(row["upload_us"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    assert!(sent(0) < sent(1) && sent(2) < sent(3), "{rows:?}");
+    let table = done(&["bench", "--device", "cpu", "--gather", "4", "--batch", "500"]).out;
+    assert!(table.contains("million reads/s"), "{table}");
+}

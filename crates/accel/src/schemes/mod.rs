@@ -3,6 +3,7 @@
 
 mod bloomfwd;
 mod dir24_8;
+pub(crate) mod gather;
 mod planb;
 mod runmap;
 mod sail_l;

@@ -48,7 +48,11 @@ Accelerators: --device opencl:0 measures the engines that have a kernel: the CPU
 of 256, the device's time for kernels, the device with all copies, and with --with-cpu the device
 and the CPU's threads on one batch, which meet in it, or have shares by their rates. All hops are
 compared with the oracle's. --batch is the number of keys that the device gets at a time; us/batch is
-the time from the keys of one batch to its hops, with nothing else on the device.
+the time from the keys of one batch to its hops, with nothing else on the device. --slots 1,2,3
+measures how much asynchrony gives, --shares 0,25,50,75,100 how a batch is best divided, and --passes
+16 goes through the keys sixteen times. With --updates 1,10,100, it measures what is sent to the device
+after so many changed prefixes, and how long that takes. --gather 64,1024,1048576 measures reads of
+four bytes at random places of 64 KiB, 1 MiB and 1 GiB: the most that tables of that size allow.
 
 dependent_ns is the latency of a lookup that waits for the previous one, over the same keys.
 
@@ -92,15 +96,28 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub updates: Vec<u32>,
     /// Measure an accelerator beside the CPU: opencl:0, cpu
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["updates", "spread"])]
+    #[arg(long, value_name = "NAME", conflicts_with = "spread")]
     pub device: Option<String>,
     /// Also measure the device and the CPU's threads together
     #[arg(long, requires = "device")]
     pub with_cpu: bool,
+    /// Also measure the device with these shares of the keys, in percent, and the CPU's threads with the others
+    #[arg(long, value_delimiter = ',', value_name = "PERCENT,...", requires = "device",
+          conflicts_with = "updates", value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub shares: Vec<u32>,
     /// Batches in flight on the device
-    #[arg(long, value_name = "N", default_value = "3", requires = "device",
+    #[arg(long, value_delimiter = ',', value_name = "N,...", default_value = "3", requires = "device",
           value_parser = clap::value_parser!(u32).range(1..=16))]
-    pub slots: u32,
+    pub slots: Vec<u32>,
+    /// Go through the keys so many times in a timed run of the device, so that it looks up more than fit into memory
+    #[arg(long, value_name = "N", default_value = "1", requires = "device",
+          value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
+    pub passes: u32,
+    /// Measure the device's reads at random places of so many KiB instead of lookups
+    #[arg(long, value_delimiter = ',', value_name = "KIB,...", requires = "device",
+          conflicts_with_all = ["updates", "with_cpu", "shares"],
+          value_parser = clap::value_parser!(u32).range(1..=1 << 21))]
+    pub gather: Vec<u32>,
     /// Timed runs; the median is printed. Within a run the engines take turns
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]

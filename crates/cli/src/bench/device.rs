@@ -44,10 +44,22 @@ pub struct Row {
     together_mlps: f64,
     /// The same, with shares by the rates of either alone; 0 if not measured.
     shares_mlps: f64,
+    /// With the shares of `--shares`.
+    split: Vec<Split>,
+    /// Times that a run goes through the keys.
+    passes: u32,
     /// Microseconds from the keys of one batch to its hops, with nothing else on the device.
     batch_us: f64,
     /// Parts that the device failed to look up.
     failures: usize,
+}
+
+/// The device and the CPU with fixed shares.
+#[derive(Clone, Debug, Serialize)]
+struct Split {
+    /// The device's share in percent.
+    percent: u32,
+    mlps: f64,
 }
 
 /// The device of this name.
@@ -75,6 +87,8 @@ struct Case<'e, A: DeviceKey> {
     device: Vec<f64>,
     together: Vec<f64>,
     shares: Vec<f64>,
+    /// For each of `--shares`.
+    split: Vec<Vec<f64>>,
     latency: Vec<f64>,
     failures: usize,
     is_wrong: bool,
@@ -96,10 +110,13 @@ impl Bench<'_> {
                 continue;
             }
             let expected = answers(&oracle, &keys);
-            for &batch in &self.args.batch {
+            let sizes = self.args.batch.iter();
+            let sizes =
+                sizes.flat_map(|&batch| self.args.slots.iter().map(move |&slots| (batch, slots)));
+            for (batch, slots) in sizes.collect::<Vec<_>>() {
                 let mut cases = Vec::new();
                 for built in built {
-                    cases.extend(self.case(device, built, batch as usize)?);
+                    cases.extend(self.case(device, built, batch as usize, slots)?);
                 }
                 for _ in 0..self.args.runs {
                     for case in &mut cases {
@@ -112,7 +129,9 @@ impl Bench<'_> {
                 }
                 let rows: Vec<Row> = cases
                     .into_iter()
-                    .map(|case| self.row(case, device, table, routes, traffic, batch as usize))
+                    .map(|case| {
+                        self.row(case, device, table, routes, traffic, (batch as usize, slots))
+                    })
                     .collect();
                 if !self.args.json {
                     group(&rows)?;
@@ -129,12 +148,12 @@ impl Bench<'_> {
         device: &Arc<dyn Device>,
         built: &'e Built<A>,
         batch: usize,
+        slots: u32,
     ) -> Result<Option<Case<'e, A>>, Failure> {
         let made = || {
             let image = Arc::new(Image::of(&*built.engine)?);
             let offloaded = Offloaded { engine: &built.engine, table: device.upload(image)? };
-            let slots = self.args.slots as usize;
-            Ok((offloaded, Pipeline::new(device.clone(), slots, batch)?))
+            Ok((offloaded, Pipeline::new(device.clone(), slots as usize, batch)?))
         };
         match made() {
             Ok((offloaded, pipeline)) => Ok(Some(Case {
@@ -146,6 +165,7 @@ impl Bench<'_> {
                 device: Vec::new(),
                 together: Vec::new(),
                 shares: Vec::new(),
+                split: vec![Vec::new(); self.args.shares.len()],
                 latency: Vec::new(),
                 failures: 0,
                 is_wrong: false,
@@ -168,7 +188,7 @@ impl Bench<'_> {
         expected: &[Hop],
         batch: usize,
     ) {
-        let threads = self.args.threads as usize;
+        let (threads, passes) = (self.args.threads as usize, self.args.passes);
         let mut hops = vec![Hop::NONE; keys.len()];
         // The engine's own batches suit the first-level cache.
         let parts: Vec<&[A]> = keys.chunks(keys.len().div_ceil(threads)).collect();
@@ -181,11 +201,14 @@ impl Bench<'_> {
              work: &mut dyn FnMut(&mut Case<'_, A>, &mut [Hop]) -> BatchSummary| {
                 hops.fill(Hop::NONE);
                 let start = Instant::now();
-                let summary = work(case, &mut hops);
+                let mut summary = work(case, &mut hops);
+                for _ in 1..passes {
+                    summary += work(case, &mut hops);
+                }
                 let time = start.elapsed();
                 case.failures += summary.failures;
                 case.is_wrong |= hops != expected;
-                (rate(keys.len(), time), summary)
+                (rate(keys.len() * passes as usize, time), summary)
             };
         // One slot has the device to itself, so its kernels do not share the time.
         let mut one = Pipeline::new(case.pipeline.device().clone(), 1, batch).ok();
@@ -200,6 +223,14 @@ impl Bench<'_> {
         let (device, _) =
             timed(case, &mut |case, hops| case.pipeline.look_up(&case.offloaded, keys, hops));
         case.device.push(device);
+        for (i, &percent) in self.args.shares.iter().enumerate() {
+            let division = Division::Share(f64::from(percent) / 100.0);
+            let (rate, _) = timed(case, &mut |case, hops| {
+                let Case { pipeline, offloaded, .. } = case;
+                pipeline.look_up_together(offloaded, threads, division, keys, hops)
+            });
+            case.split[i].push(rate);
+        }
         if self.args.with_cpu {
             let cpu = *case.cpu.last().expect("just measured");
             let shares = Division::Share(device / (device + cpu));
@@ -223,7 +254,7 @@ impl Bench<'_> {
         table: &str,
         routes: &Routes<A>,
         traffic: &TrafficInput,
-        batch: usize,
+        (batch, slots): (usize, u32),
     ) -> Row {
         let image = case.offloaded.table.image();
         let middle = |rates: &mut Vec<f64>| match rates[..] {
@@ -239,7 +270,7 @@ impl Bench<'_> {
             prefixes: routes.len(),
             traffic: traffic.to_string(),
             batch,
-            slots: self.args.slots,
+            slots,
             threads: self.args.threads,
             bytes: image.bytes().len(),
             cpu_mlps: middle(&mut case.cpu),
@@ -247,6 +278,10 @@ impl Bench<'_> {
             device_mlps: middle(&mut case.device),
             together_mlps: middle(&mut case.together),
             shares_mlps: middle(&mut case.shares),
+            split: (self.args.shares.iter().zip(&mut case.split))
+                .map(|(&percent, rates)| Split { percent, mlps: middle(rates) })
+                .collect(),
+            passes: self.args.passes,
             batch_us: middle(&mut case.latency),
             failures: case.failures,
         }
@@ -266,6 +301,9 @@ fn group(rows: &[Row]) -> Result<(), Failure> {
     if is_together {
         columns.extend([">with CPU", ">/ better", ">by shares", ">/ better"]);
     }
+    let shares: Vec<String> =
+        first.split.iter().map(|split| format!(">{} %", split.percent)).collect();
+    columns.extend(shares.iter().map(String::as_str));
     columns.extend([">us/batch", ">memory", ">failures"]);
     let mut grid = Grid::new(&columns);
     for row in rows {
@@ -284,6 +322,7 @@ fn group(rows: &[Row]) -> Result<(), Failure> {
                 cells.extend([format!("{mlps:.1}"), ratio(mlps, better)]);
             }
         }
+        cells.extend(row.split.iter().map(|split| format!("{:.1}", split.mlps)));
         cells.extend([
             format!("{:.0}", row.batch_us),
             output::size(row.bytes as u64),

@@ -5,7 +5,9 @@ mod args;
 mod device;
 mod figures;
 mod filter;
+mod gather;
 mod isa;
+mod patches;
 mod report;
 mod updates;
 
@@ -29,8 +31,8 @@ use crate::progress::note;
 use crate::source::Source;
 use crate::table::{self, DEFAULT_HOPS};
 pub use args::Args;
-pub use device::open as open_device;
 use args::{Other, Spread};
+pub use device::open as open_device;
 use figures::Figures;
 pub use isa::{IsaChoice, isas, parse_isa};
 use report::Row;
@@ -49,6 +51,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         rows: Vec::new(),
         updates: Vec::new(),
         devices: Vec::new(),
+        patches: Vec::new(),
         device: None,
         outcome: Outcome::Done,
     };
@@ -76,6 +79,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if let Some(name) = &args.device {
         let device = device::open(name)?;
         note(format_args!("{name} is {}", device.description()));
+        if !args.gather.is_empty() {
+            return gather::run(args, &device);
+        }
         bench.device = Some(device);
     }
     // Unknown engines are better reported before minutes of work than after.
@@ -87,7 +93,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         bench.table(&source)?;
     }
     // A wrong engine has been named, and has its own exit code.
-    let is_empty = bench.rows.is_empty() && bench.updates.is_empty() && bench.devices.is_empty();
+    let is_empty = bench.rows.is_empty()
+        && bench.updates.is_empty()
+        && bench.devices.is_empty()
+        && bench.patches.is_empty();
     if is_empty && bench.outcome == Outcome::Done {
         return Err(Failure::new("nothing was measured").hint(
             "engines of the other family are skipped; notes name the others that were skipped",
@@ -95,7 +104,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     if args.json {
         match (&bench.device, &args.updates[..]) {
-            (Some(_), _) => output::json(&bench.devices)?,
+            (Some(_), []) => output::json(&bench.devices)?,
+            (Some(_), _) => output::json(&bench.patches)?,
             (None, []) => output::json(&bench.rows)?,
             (None, _) => output::json(&bench.updates)?,
         }
@@ -110,6 +120,7 @@ struct Bench<'a> {
     rows: Vec<Row>,
     updates: Vec<updates::Row>,
     devices: Vec<device::Row>,
+    patches: Vec<patches::Row>,
     device: Option<Arc<dyn Device>>,
     outcome: Outcome,
 }
@@ -142,7 +153,10 @@ impl Bench<'_> {
         let routes = loaded.table.routes::<A>();
         let built = self.build(routes)?;
         if let Some(device) = self.device.clone() {
-            self.on_device(&device, &loaded.name, routes, &built)
+            match self.args.updates[..] {
+                [] => self.on_device(&device, &loaded.name, routes, &built),
+                _ => self.patches(&device, &loaded.name, routes, built),
+            }
         } else if self.args.updates.is_empty() {
             self.lookups(&loaded.name, routes, &built)
         } else {

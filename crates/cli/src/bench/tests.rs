@@ -46,6 +46,7 @@ fn measured<A: Addr>(args: &str, routes: &Routes<A>, built: &[Built<A>]) -> (Vec
         rows: Vec::new(),
         updates: Vec::new(),
         devices: Vec::new(),
+        patches: Vec::new(),
         device: None,
         outcome: Outcome::Done,
     };
