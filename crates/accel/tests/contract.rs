@@ -44,6 +44,25 @@ fn batches_of_every_length() {
     }
 }
 
+/// Working sets from two words on, whose reads are those that the walk states.
+#[test]
+fn random_reads_are_those_of_the_walk() {
+    for device in devices() {
+        for bytes in [8, 4096, 1 << 20] {
+            let image = Arc::new(Image::gather(bytes));
+            let walk = Walked::<u32>::new(image.clone());
+            let keys: Vec<u32> = (0..1000u32).map(|i| i.wrapping_mul(0x0101_6b2d)).collect();
+            let mut slot = device.slot(Family::V4, keys.len()).unwrap();
+            put(&mut *slot, &keys);
+            slot.submit(&device.upload(image).unwrap(), keys.len()).unwrap();
+            slot.wait().unwrap();
+            let expected: Vec<u32> = keys.iter().map(|&key| walk.lookup(key).to_bits()).collect();
+            assert_eq!(slot.hops(), expected, "{}: {bytes} bytes", device.name());
+            assert!(expected.iter().any(|&sum| sum != expected[0]));
+        }
+    }
+}
+
 /// Several slots in flight on one device with tables of their own, and one that is dropped in flight with the last
 /// reference to its table.
 #[test]

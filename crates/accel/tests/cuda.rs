@@ -11,7 +11,8 @@ use fibula_testkit::{probes, tables};
 
 use crate::common::build;
 
-const SCHEMES: [&str; 6] = ["runmap", "dir24_8", "sail_l", "planb", "wideleaf", "bloomfwd"];
+const SCHEMES: [&str; 7] =
+    ["runmap", "dir24_8", "sail_l", "planb", "wideleaf", "bloomfwd", "gather"];
 
 /// From the crate's folder, in which tests run: the program may have been built elsewhere.
 fn kernels() -> &'static Path {

@@ -3,10 +3,12 @@
 
 use super::Plan;
 use crate::image::{Form, Image, Walk};
+use crate::launch::{Source, source};
 
-const SOURCE: (&str, &str) = ("gather.cl", include_str!("../kernels/gather.cl"));
+static SOURCE: Source = source!("gather");
 
-static FORM: Form = Form { kernel: "gather", source: SOURCE, walk: Walk::V4(sum) };
+pub(super) static FORMS: [Form; 1] =
+    [Form { kernel: "gather", source: &SOURCE, walk: Walk::V4(sum) }];
 
 /// Reads of a key, which do not wait for each other.
 pub(crate) const READS: u32 = 16;
@@ -15,7 +17,7 @@ pub(crate) const READS: u32 = 16;
 pub(crate) fn plan(words: &[u32]) -> Plan<'_> {
     debug_assert!(words.len().is_power_of_two() && words.len() > 1);
     let shift = 32 - words.len().ilog2();
-    Plan { form: &FORM, parts: vec![bytemuck::cast_slice(words).into()], words: vec![shift] }
+    Plan { form: &FORMS[0], parts: vec![bytemuck::cast_slice(words).into()], words: vec![shift] }
 }
 
 /// The sum of words at places that the top bits of products choose (Fibonacci hashing).

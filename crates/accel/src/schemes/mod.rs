@@ -48,8 +48,14 @@ pub(crate) fn plan<'a>(
 /// All forms, those of a file one after the other.
 #[cfg(test)]
 pub(crate) fn forms() -> impl Iterator<Item = &'static Form> {
-    let of_width =
-        [&runmap::FORMS[..], &dir24_8::FORMS, &sail_l::FORMS, &planb::FORMS, &wideleaf::FORMS];
+    let of_width = [
+        &runmap::FORMS[..],
+        &dir24_8::FORMS,
+        &sail_l::FORMS,
+        &planb::FORMS,
+        &wideleaf::FORMS,
+        &gather::FORMS,
+    ];
     let bloomfwd = bloomfwd::FORMS.iter().map(|forms| &forms[..]);
     of_width.into_iter().chain(bloomfwd).flatten()
 }

@@ -30,6 +30,7 @@ typedef struct {
 
 #include "bloomfwd.cl"
 #include "dir24_8.cl"
+#include "gather.cl"
 #include "planb.cl"
 #include "runmap.cl"
 #include "sail_l.cl"
