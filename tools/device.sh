@@ -30,7 +30,7 @@ ptx() {
 
 # device [--build | FOLDER [NAME...]]: conformance and measurements of the devices NAME (opencl:0, and before it cuda:0 if its
 # driver is there), in at most eight minutes, with nothing but the two programs in target/device, which --build makes. The
-# records are put into FOLDER.
+# records are put into FOLDER. FIBULA_DEVICE_SHORT=1 tries the commands out with few keys.
 device() {
     local programs="$target/device" out=${1:-} name names tests v4=gen:v4:2024:900000:1 v6=gen:v6:2024:200000:1
     [ -n "$out" ] || die "device takes --build, or a folder for the records"
@@ -58,46 +58,83 @@ device() {
         ! have nvidia-smi || nvidia-smi --format=csv \
             --query-gpu=name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,pcie.link.gen.current,pcie.link.width.current
     } >"$out/machine.txt" 2>&1
-    # Rates of all kernels on every device.
+    # Not more than a machine's short visit allows; `short` tries the commands out.
+    local many=33554432 passes=64 runs=3 sets=64,256,1024,4096,16384,65536,262144,1048576
+    [ -z "${FIBULA_DEVICE_SHORT:-}" ] || { many=2097152 passes=1 runs=1 sets=64,1024,16384,65536; }
+    # The most that memory allows, and rates of all kernels, on every device.
     for name in "${names[@]}"; do
         step "conformance on $name"
-        (cd crates/accel && FIBULA_TEST_DEVICE=$name timeout 150 "../../$programs/tests" --quiet) 2>&1 |
+        (cd crates/accel && FIBULA_TEST_DEVICE=$name timeout 100 "../../$programs/tests" --quiet) 2>&1 |
             tee "$out/conformance-${name/:/-}.txt" | tail -n 5 || say "conformance: FAILED, see $out"
-        device_rates "all-${name/:/-}" "$v4,$v6" runmap,dir24-8,sail-l,planb,wideleaf,bloomfwd 1048576,8388608 3 \
-            --keys 33554432 --traffic RND,PFX
+        device_record "gather-${name/:/-}" --gather "$sets" --batch 4194304 --runs "$runs"
+        device_record "all-${name/:/-}" --table "$v4,$v6" --engines runmap,dir24-8,sail-l,planb,wideleaf,bloomfwd \
+            --batch 1048576,8388608 --keys "$many" --traffic RND,PFX --runs "$runs"
     done
-    # On the first one: of the device and the CPU together; SAIL's by batch and slots; Bloomfwd's by batch.
+    # On the first one: the device and the CPU together; SAIL's figures, by batch and slots; Bloomfwd's, by buffer over
+    # 2^30 addresses, by slots and by share, where one core serves the device; and patches.
     name=${names[0]}
-    device_rates together "$v4,$v6" runmap,wideleaf,bloomfwd 1048576,4194304 3 \
-        --keys 67108864 --traffic PFX --with-cpu --threads "$(nproc)"
-    for slots in 1 2 3 4 8; do
-        device_rates "sail-$slots" "$v4" sail-l 1024,4096,16384,65536,262144,1048576,4194304 "$slots" \
-            --keys 8388608 --traffic PFX
-    done
-    device_rates buffers "$v4,$v6" bloomfwd 65536,262144,1048576,4194304,16777216 2 --keys 33554432 --traffic PFX
+    device_record together --table "$v4,$v6" --engines runmap,wideleaf,bloomfwd --batch 1048576 \
+        --keys "$many" --traffic PFX --with-cpu --threads "$(nproc)" --runs "$runs"
+    device_record sail --table "$v4" --engines sail-l --batch 1024,16384,131072,1048576 --slots 1,2,3,4,8 \
+        --keys $((many / 4)) --traffic PFX --runs "$runs"
+    device_record buffers --table "$v4" --engines bloomfwd --batch 65536,262144,1048576,4194304,16777216 --slots 2 \
+        --keys $((many / 2)) --passes "$passes" --traffic PFX --runs 1
+    device_record asynchrony --table "$v4,$v6" --engines bloomfwd --batch 1048576 --slots 1,2,3,4 \
+        --keys $((many / 2)) --traffic PFX --runs "$runs"
+    device_record split --table "$v4,$v6" --engines bloomfwd --batch 1048576 --shares 0,20,40,60,80,90,100 --slots 2 \
+        --keys $((many / 2)) --traffic PFX --threads "$(($(nproc) > 1 ? $(nproc) - 1 : 1))" --runs "$runs"
+    device_record patches --table "$v4,$v6" --engines runmap,wideleaf,sail-l,dir24-8 --updates 1,10,100 --runs "$runs"
+    step "summary"
+    device_summary "$out" "${names[@]/:/-}" | tee "$out/summary.txt"
     say "records in $out, after $SECONDS seconds"
 }
 
-# device_rates FILE TABLES ENGINES BATCHES SLOTS OPTION...: a file of JSON, and the table for people.
-device_rates() {
-    local file=$1 tables=$2 engines=$3 batches=$4 slots=$5
-    shift 5
-    if [ "$SECONDS" -gt 400 ]; then
-        say "$file: SKIPPED, the time is up" | tee "$out/$file.txt" >&2
+# device_record FILE OPTION...: a file of JSON from `fibula bench --device`.
+device_record() {
+    local file=$1 left=$((460 - SECONDS))
+    shift
+    if [ "$left" -lt 20 ]; then
+        say "$file: SKIPPED, the time is up"
         return
     fi
     step "$file"
-    timeout 100 "$programs/fibula" bench --device "$name" --table "$tables" --engines "$engines" --batch "$batches" \
-        --slots "$slots" --runs 3 --json "$@" >"$out/$file.json" || say "$file: failed, see above"
-    python3 - "$out/$file.json" <<'PY' | tee "$out/$file.txt" || true
+    timeout $((left < 120 ? left : 120)) "$programs/fibula" bench --device "$name" --json "$@" \
+        >"$out/$file.json" 2>"$out/$file.err" || say "$file: FAILED ($?), see $out/$file.err"
+}
+
+# device_summary FOLDER DEVICE...: the records in a screen.
+device_summary() {
+    python3 - "$@" <<'PY' || true
 import json, sys
-try:
-    rows = json.load(open(sys.argv[1]))
-except ValueError:
-    sys.exit("no records")
-print(f"{'kernel':14}{'traffic':8}{'batch':>9}{'CPU':>9}{'kernel':>10}{'device':>9}{'with CPU':>9}{'shares':>8}{'us/batch':>10}")
-for r in rows:
-    print(f"{r['kernel']:14}{r['traffic']:8}{r['batch']:9}{r['cpu_mlps']:9.1f}{r['kernel_mlps']:10.1f}{r['device_mlps']:9.1f}"
-          f"{r['together_mlps']:9.1f}{r['shares_mlps']:8.1f}{r['batch_us']:10.1f}")
+def rows(name):
+    try:
+        return json.load(open(f"{sys.argv[1]}/{name}.json"))
+    except (OSError, ValueError):
+        print(f"{name}: no records")
+        return []
+def line(title, cells):
+    cells = list(cells)
+    if cells:
+        print(f"{title:26}" + "  ".join(cells))
+def size(n):
+    return f"{n >> 30}G" if n >> 30 else f"{n >> 20}M" if n >> 20 else f"{n >> 10}K"
+for device in sys.argv[2:]:
+    print(f"{device}; Mlps by kernels / with copies, the larger batch")
+    line("random reads, M/s", (f"{size(r['bytes'])} {r['mreads_per_s']:.0f}" for r in rows(f"gather-{device}")))
+    every = [r for r in rows(f"all-{device}") if r["batch"] > 1 << 20]
+    for traffic in ("RND", "PFX"):
+        line(f"  {traffic}", (f"{r['kernel']} {r['kernel_mlps']:.0f}/{r['device_mlps']:.0f}"
+                             for r in every if r["traffic"] == traffic))
+line("CPU/device/both/by shares", (f"{r['kernel']} {r['cpu_mlps']:.0f}/{r['device_mlps']:.0f}/{r['together_mlps']:.0f}/{r['shares_mlps']:.0f}"
+                           for r in rows("together")))
+sail = rows("sail")
+for slots in sorted({r["slots"] for r in sail}):
+    line(f"SAIL_L, {slots} slots, Mlps(us)", (f"{size(r['batch'])} {r['device_mlps']:.0f}({r['batch_us']:.0f})" for r in sail if r["slots"] == slots))
+line("bloomfwd by buffer, Mlps", (f"{size(r['batch'])} {r['device_mlps']:.0f}" for r in rows("buffers")))
+line("bloomfwd by slots, Mlps", (f"{r['family']} {r['slots']}: {r['device_mlps']:.0f}" for r in rows("asynchrony")))
+for r in rows("split"):
+    line(f"  split, {r['family']}, Mlps", (f"{s['percent']}% {s['mlps']:.0f}" for s in r["split"]))
+for r in rows("patches"):
+    line(f"patch {r['burst']}, {r['kernel']}", [f"{r['sent']} bytes, {r['pieces']} pieces, {r['upload_us']:.0f} us; whole {r['whole_us']:.0f} us"])
 PY
 }

@@ -51,7 +51,7 @@ fn fib(engines: Vec<EngineChoice>) -> Fib {
 fn address(row: u32) -> String {
     let x = row.wrapping_mul(0x9e37_79b1);
     match row % 3 {
-        0 if row % 1002 == 0 => "none".into(),
+        0 if row.is_multiple_of(1002) => "none".into(),
         0 => format!("2001:{:x}:{:x}::{row:x}", x >> 17 & 0x7ff0, x & 7),
         _ => Ipv4Addr::from(x).to_string(),
     }
@@ -82,11 +82,11 @@ fn asked() -> Vec<AnnotateOptions> {
     ]
 }
 
+/// Annotates an input with a table.
+type Run<'r> = dyn Fn(Arc<dyn LookupTable>, &AnnotateOptions) -> Vec<u8> + 'r;
+
 /// Runs the same input with and without the device, and compares. Returns what looked up.
-fn same(
-    run: &dyn Fn(Arc<dyn LookupTable>, &AnnotateOptions) -> Vec<u8>,
-    mut options: AnnotateOptions,
-) -> BatchSummary {
+fn same(run: &Run<'_>, mut options: AnnotateOptions) -> BatchSummary {
     let fib = fib(choices());
     options.threads = 1;
     let expected = run(Arc::new(fib.clone()), &options);
@@ -109,10 +109,7 @@ fn same(
 }
 
 /// The same for all that may be asked for, and checks that the device has failed at times.
-fn all_same(
-    run: &dyn Fn(Arc<dyn LookupTable>, &AnnotateOptions) -> Vec<u8>,
-    change: &dyn Fn(&mut AnnotateOptions),
-) {
+fn all_same(run: &Run<'_>, change: &dyn Fn(&mut AnnotateOptions)) {
     let mut total = BatchSummary::default();
     for mut options in asked() {
         change(&mut options);
