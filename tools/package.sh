@@ -1,4 +1,4 @@
-# What is published beside the wheels: the C library and the crates.
+# What is published beside the wheels: the C library, the command and the crates.
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # target is lib.sh's
 
@@ -29,6 +29,42 @@ Libs: -L\${prefix}/lib -lfibula
 Libs.private: -lpthread -ldl -lm
 PC
     say "the C library is in $prefix: cc \$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs fibula) program.c"
+}
+
+# published_target TRIPLE: the standard library of a machine that packages are made for.
+published_target() {
+    case $1 in
+        x86_64-unknown-linux-gnu | "$arm64") ;;
+        *) die "packages are made for x86_64-unknown-linux-gnu and $arm64, not $1" ;;
+    esac
+    rustup target list --installed | grep -qx "$1" || rustup target add "$1"
+    [ "$1" != "$arm64" ] || packages qemu-aarch64=qemu-user aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu
+}
+
+# archive [TRIPLE]: the command for any Linux with glibc 2.28 or later, with its manual pages, the shells' completions and its
+# licences, in target/archive. It is run before: for arm64 in an emulator.
+archive() {
+    local triple=${1:-$(uname -m)-unknown-linux-gnu} python version folder shell profile emulator=()
+    [ "$(uname)" = Linux ] || die "this makes archives for Linux only; elsewhere: cargo build --profile dist -p fibula-cli --bin fibula"
+    published_target "$triple"
+    python=$(python_for "$target/wheel-venv")
+    pip_install "$python" bindings/python/requirements-wheel.txt
+    step "the command for $triple"
+    # Unlike cargo, cargo-zigbuild takes a version of glibc behind the target's name.
+    PATH="$(dirname "$python"):$PATH" cargo-zigbuild zigbuild --quiet --profile dist -p fibula-cli --bin fibula --target "$triple.2.28"
+    profile=$triple/dist
+    case $triple in "$(uname -m)"-*) ;; *) emulator=("${on_arm64[@]}") ;; esac
+    fibula verify --table gen:v4:2024:2000:1,gen:v6:2024:2000:1 --engines auto --random 20000
+    version=$(fibula --version)
+    folder=$target/archive/${version/ /-}-$triple
+    rm -rf "$folder" && mkdir -p "$folder"/{man,completions}
+    install -m 755 "$target/$profile/fibula" "$folder/"
+    install -m 644 LICENSE-MIT LICENSE-APACHE NOTICE README.md "$folder/"
+    fibula man "$folder/man"
+    for shell in bash zsh fish; do fibula completions "$shell" >"$folder/completions/fibula.$shell"; done
+    tar -C "$target/archive" --owner=0 --group=0 --sort=name -cJf "$folder.tar.xz" "$(basename "$folder")"
+    rm -rf "$folder"
+    ls -l "$folder.tar.xz"
 }
 
 # package: the crates as crates.io would get them, in target/package. Nothing is compiled or sent; --verify compiles them,

@@ -75,22 +75,37 @@ python_wheel() {
     pytest_with "$marks" dist
 }
 
-# wheel: for other machines. Zig's linker takes the C library's symbols of glibc 2.28, which manylinux_2_28 promises; maturin
-# checks that. On other systems it is the wheel that maturin makes there.
+# wheel [TRIPLE]: for other machines. Zig's linker takes the C library's symbols of glibc 2.28, which manylinux_2_28 promises;
+# maturin checks that. For arm64 the package's tests run in an emulator, with the wheel's own files. On other systems than
+# Linux it is the wheel that maturin makes there.
 wheel() {
-    local python for_others=()
+    local python for_others=() package file
     python=$(python_for "$target/wheel-venv")
     pip_install "$python" bindings/python/requirements-wheel.txt
     [ "$(uname)" != Linux ] || for_others=(--zig --compatibility manylinux_2_28)
+    if [ -n "${1:-}" ]; then
+        published_target "$1"
+        for_others+=(--target "$1")
+    fi
     step "the Python wheel"
     rm -rf "$target/wheels"
     PATH="$(dirname "$python"):$PATH" "$python" -m maturin build --quiet --profile dist --manifest-path bindings/python/Cargo.toml \
         --out "$target/wheels" ${for_others[@]+"${for_others[@]}"}
-    "$python" - "$target"/wheels/*.whl <<'CHECK'
+    file=$(ls "$target"/wheels/*.whl)
+    "$python" - "$file" <<'CHECK'
 import sys, zipfile
 names = zipfile.ZipFile(sys.argv[1]).namelist()
 for wanted in ("LICENSE-MIT", "LICENSE-APACHE", "NOTICE"):
     assert any(name.endswith(f".dist-info/licenses/{wanted}") for name in names), f"{wanted} is not in the wheel: {names}"
 CHECK
-    ls -l "$target"/wheels/*.whl
+    if [ "${1:-}" = "$arm64" ]; then
+        step "its tests on arm64"
+        python_environment
+        arm64_python || die "the wheel is in $file; it was not tested"
+        package=$(mktemp -d)
+        "$python" -m zipfile -e "$file" "$package"
+        arm64_pytest "$package"
+        rm -rf "$package"
+    fi
+    ls -l "$file"
 }

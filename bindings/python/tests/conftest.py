@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,16 @@ import pytest
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@pytest.fixture(scope="session")
+def command() -> str:
+    """The command, which `./dev` builds and names in FIBULA_BIN. Where it does not, as with a wheel for another machine,
+    there is nothing to test with it."""
+    path = os.environ.get("FIBULA_BIN")
+    if path is None:
+        pytest.skip("FIBULA_BIN names no command")
+    return path
 
 
 class Oracle:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import datetime
 import ipaddress
-import os
 import pickle
 import random
 import subprocess
@@ -50,7 +49,9 @@ def days() -> list[dict[str, dict[str, Any]]]:
 
 
 @pytest.fixture(scope="module")
-def tables(days: list[dict[str, dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory) -> fibula.DatedTable:
+def tables(
+    days: list[dict[str, dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory, command: str
+) -> fibula.DatedTable:
     folder = tmp_path_factory.mktemp("dated")
     sources = []
     for date, rows in zip(DAYS, days):
@@ -58,7 +59,7 @@ def tables(days: list[dict[str, dict[str, Any]]], tmp_path_factory: pytest.TempP
         fibula.Table.build(rows).save(path)
         sources.append(str(path))
     output = folder / "all.fib"
-    subprocess.run([os.environ["FIBULA_BIN"], "build", "--as-of", *sources, "-o", output], check=True)
+    subprocess.run([command, "build", "--as-of", *sources, "-o", output], check=True)
     return fibula.DatedTable.open(output)
 
 

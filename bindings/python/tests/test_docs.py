@@ -22,12 +22,12 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_page() -> None:
+def test_the_page(command: str) -> None:
     # The page's file of several dates is the one that this block of another page makes.
     time = PAGE.with_name("time.md").read_text(encoding="utf-8")
     block = re.search(r"^```sh\n(mkdir tables\n.*?)^```$", time, re.MULTILINE | re.DOTALL)
     assert block is not None
-    path = os.pathsep.join([str(Path(os.environ["FIBULA_BIN"]).parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(Path(command).parent), os.environ["PATH"]])
     subprocess.run(["sh", "-ec", block[1]], env={**os.environ, "PATH": path}, check=True, capture_output=True)
     page = PAGE.read_text(encoding="utf-8")
     text = "\n".join(re.findall(r"^```pycon\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))

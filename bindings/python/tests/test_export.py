@@ -1,14 +1,11 @@
-"""What the command `fibula export` writes, read by those for whom it is written.
-
-`./dev` builds the command and names it in FIBULA_BIN; without it there is nothing to test here.
-"""
+"""What the command `fibula export` writes, read by those for whom it is written."""
 
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +15,12 @@ import maxminddb
 import pytest
 from conftest import Oracle
 
-COMMAND = os.environ.get("FIBULA_BIN")
-
-pytestmark = pytest.mark.skipif(COMMAND is None, reason="FIBULA_BIN names no command")
+Run = Callable[..., str]
 
 
-def run(*args: str) -> str:
-    assert COMMAND is not None
-    return subprocess.run([COMMAND, *args], check=True, capture_output=True, text=True).stdout
+@pytest.fixture
+def run(command: str) -> Run:
+    return lambda *args: subprocess.run([command, *args], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture
@@ -41,7 +36,7 @@ def values(answer: dict[str, Any] | None) -> dict[str, Any] | None:
     return answer and {name: value for name, value in answer.items() if name != "prefix" and value is not None}
 
 
-def test_mmdb_by_maxmind(snapshot: str, oracle: Oracle, addresses: list[str]) -> None:
+def test_mmdb_by_maxmind(snapshot: str, oracle: Oracle, addresses: list[str], run: Run) -> None:
     run("export", snapshot, "-o", "table.mmdb")
     # To this format, what lies in ::/96 is IPv4, and mapped addresses are IPv6.
     addresses = [text for text in addresses if "." in text or int(ipaddress.ip_address(text)) >> 32]
@@ -53,7 +48,7 @@ def test_mmdb_by_maxmind(snapshot: str, oracle: Oracle, addresses: list[str]) ->
     assert {text: (found[text], want[text]) for text in addresses if found[text] != want[text]} == {}
 
 
-def test_intervals_by_the_sql_of_the_help(snapshot: str, oracle: Oracle, addresses: list[str]) -> None:
+def test_intervals_by_the_sql_of_the_help(snapshot: str, oracle: Oracle, addresses: list[str], run: Run) -> None:
     """The SQL is the one that people are shown."""
     run("export", snapshot, "--to", "intervals", "--family", "v4", "-o", "v4.parquet")
     shown = re.search(r"SELECT l\.\*.*?;", run("export", "--help"), re.DOTALL)
