@@ -1,6 +1,6 @@
 # What is published beside the wheels: the C library, the command and the crates.
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # target is lib.sh's
+# shellcheck disable=SC2034,SC2154 # target, profile and emulator are lib.sh's
 
 # c PREFIX: a shared library with the name that programs look for, a static one, the header, and a file for pkg-config.
 c() {
