@@ -105,7 +105,7 @@ pub struct Args {
     /// Number of threads. The output does not depend on it (default: one for each processor)
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Look up on an accelerator, by the name that `fibula bench --device` takes: opencl:0. The output is the same.
+    /// Look up on an accelerator, by its name: cuda:0, opencl:0. The output is the same.
     /// Input is read in large pieces, so rows of a pipe that is still being written come late
     #[arg(long, value_name = "NAME", conflicts_with = "time")]
     pub device: Option<String>,

@@ -95,7 +95,7 @@ pub struct Args {
           conflicts_with_all = ["traffic", "batch", "threads", "spread", "keys"],
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub updates: Vec<u32>,
-    /// Measure an accelerator beside the CPU: opencl:0, cpu
+    /// Measure an accelerator beside the CPU: cuda:0, opencl:0, cpu
     #[arg(long, value_name = "NAME", conflicts_with = "spread")]
     pub device: Option<String>,
     /// Also measure the device and the CPU's threads together
