@@ -109,7 +109,8 @@ class Pipeline(Elaboratable):
 
     def read(self, name, address, lookup, copy=0):
         """The word at this address of a memory, and the lookup that it belongs to, two clocks later: one in the block
-        RAM, one to choose among banks, and one between them if `registered`. `copy` numbers the copies of a memory that several stages read."""
+        RAM, one to choose among banks, and one between them if `registered`. `copy` numbers the copies of a memory that
+        several stages read."""
         number = next(i for i, memory in enumerate(self.memories) if memory[0] == name)
         _, width, depth = self.memories[number]
         self.reads += 1
