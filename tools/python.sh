@@ -80,13 +80,13 @@ python_wheel() {
 # Linux it is the wheel that maturin makes there.
 wheel() {
     local python for_others=() package file
-    python=$(python_for "$target/wheel-venv")
-    pip_install "$python" bindings/python/requirements-wheel.txt
     [ "$(uname)" != Linux ] || for_others=(--zig --compatibility manylinux_2_28)
     if [ -n "${1:-}" ]; then
         published_target "$1"
         for_others+=(--target "$1")
     fi
+    python=$(python_for "$target/wheel-venv")
+    pip_install "$python" bindings/python/requirements-wheel.txt
     step "the Python wheel"
     rm -rf "$target/wheels"
     PATH="$(dirname "$python"):$PATH" "$python" -m maturin build --quiet --profile dist --manifest-path bindings/python/Cargo.toml \
