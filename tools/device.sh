@@ -119,11 +119,11 @@ def line(title, cells):
 def size(n):
     return f"{n >> 30}G" if n >> 30 else f"{n >> 20}M" if n >> 20 else f"{n >> 10}K"
 for device in sys.argv[2:]:
-    print(f"{device}; Mlps by kernels / with copies, the larger batch")
+    print(f"{device}; Mlps by kernels / with copies / keys on the device, the larger batch")
     line("random reads, M/s", (f"{size(r['bytes'])} {r['mreads_per_s']:.0f}" for r in rows(f"gather-{device}")))
     every = [r for r in rows(f"all-{device}") if r["batch"] > 1 << 20]
     for traffic in ("RND", "PFX"):
-        line(f"  {traffic}", (f"{r['kernel']} {r['kernel_mlps']:.0f}/{r['device_mlps']:.0f}"
+        line(f"  {traffic}", (f"{r['kernel']} {r['kernel_mlps']:.0f}/{r['device_mlps']:.0f}/{r['resident_mlps']:.0f}"
                              for r in every if r["traffic"] == traffic))
 line("CPU/device/both/by shares", (f"{r['kernel']} {r['cpu_mlps']:.0f}/{r['device_mlps']:.0f}/{r['together_mlps']:.0f}/{r['shares_mlps']:.0f}"
                            for r in rows("together")))

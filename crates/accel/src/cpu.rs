@@ -1,15 +1,16 @@
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use fibula_core::Family;
 
-use crate::device::{Device, DeviceTable, Slot};
+use crate::device::{Device, DeviceKey, DeviceTable, Slot};
 use crate::error::DeviceError;
 use crate::image::{Image, Walk};
+use crate::resident::{DeviceBuffer, InFlight, KeyOrder, ResidentBatch};
 
 const NAME: &str = "cpu";
 
@@ -69,16 +70,7 @@ impl Shared {
         let start = Instant::now();
         let image = job.table.image();
         let hops = &mut job.hops[..job.count];
-        match image.form().walk {
-            Walk::V4(walk) => {
-                let keys: &[u32] = bytemuck::cast_slice(&job.keys);
-                hops.iter_mut().zip(keys).for_each(|(hop, &key)| *hop = walk(image, key));
-            }
-            Walk::V6(walk) => {
-                hops.iter_mut().zip(&job.keys).for_each(|(hop, &key)| *hop = walk(image, key));
-            }
-        }
-        hops.iter_mut().for_each(|hop| *hop = hop.wrapping_sub(1));
+        walk(image, bytemuck::cast_slice(&job.keys), KeyOrder::Host, hops);
         job.time = start.elapsed();
         let Faults { delay, one_in, for_good, .. } = self.faults;
         if !delay.is_zero() {
@@ -92,6 +84,25 @@ impl Shared {
             return Err(failed("look up"));
         }
         Ok(())
+    }
+}
+
+/// The hops of addresses by the walk of the image.
+fn walk(image: &Image, keys: &[u8], order: KeyOrder, hops: &mut [u32]) {
+    let is_network = order == KeyOrder::Network;
+    match image.form().walk {
+        Walk::V4(walk) => each(keys, hops, |key: u32| {
+            walk(image, if is_network { u32::from_be(key) } else { key })
+        }),
+        Walk::V6(walk) => each(keys, hops, |key: u128| {
+            walk(image, if is_network { u128::from_be(key) } else { key })
+        }),
+    }
+}
+
+fn each<A: DeviceKey>(keys: &[u8], hops: &mut [u32], code: impl Fn(A) -> u32) {
+    for (hop, key) in hops.iter_mut().zip(keys.chunks_exact(size_of::<A>())) {
+        *hop = code(bytemuck::pod_read_unaligned(key)).wrapping_sub(1);
     }
 }
 
@@ -158,9 +169,88 @@ impl Device for CpuDevice {
             thread: Some(thread),
         }))
     }
+
+    fn buffer(&self, bytes: usize) -> Result<Box<dyn DeviceBuffer>, DeviceError> {
+        self.0.check("make a buffer")?;
+        let lines = (0..bytes.div_ceil(16)).map(|_| Line::default()).collect();
+        Ok(Box::new(CpuBuffer(lines)))
+    }
+
+    fn look_up_resident(
+        &self,
+        table: &Arc<dyn DeviceTable>,
+        batch: &ResidentBatch,
+    ) -> Result<Box<dyn InFlight>, DeviceError> {
+        own(table, batch.family)?;
+        self.0.check("look up")?;
+        batch.check_places(NAME)?;
+        let (keys, hops) = batch.in_the_program();
+        walk(table.image(), keys, batch.order, hops);
+        Ok(Box::new(AtOnce))
+    }
+
+    fn context(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// Work that is done.
+struct AtOnce;
+
+impl InFlight for AtOnce {
+    fn poll(&mut self) -> bool {
+        true
+    }
+
+    fn wait(&mut self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+}
+
+/// Words that may be written through their place, aligned as addresses of either family.
+#[derive(Default)]
+#[repr(align(16))]
+struct Line([AtomicU32; 4]);
+
+struct CpuBuffer(Box<[Line]>);
+
+impl DeviceBuffer for CpuBuffer {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), DeviceError> {
+        assert!(bytes.len() <= size_of_val(&*self.0), "no more than there is room for");
+        let words = self.0.iter_mut().flat_map(|line| &mut line.0).map(AtomicU32::get_mut);
+        for (word, bytes) in words.zip(bytes.chunks(4)) {
+            let mut whole = word.to_ne_bytes();
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u32::from_ne_bytes(whole);
+        }
+        Ok(())
+    }
+
+    fn read(&self, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        assert!(bytes.len() <= size_of_val(&*self.0), "no more than there is");
+        let words = self.0.iter().flat_map(|line| &line.0);
+        for (word, bytes) in words.zip(bytes.chunks_mut(4)) {
+            let whole = word.load(Ordering::Relaxed).to_ne_bytes();
+            bytes.copy_from_slice(&whole[..bytes.len()]);
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> usize {
+        self.0.as_ptr().expose_provenance()
+    }
 }
 
 struct CpuTable(Arc<Image>);
+
+/// Refuses a table that is none of this device and family.
+fn own(table: &Arc<dyn DeviceTable>, family: Family) -> Result<(), DeviceError> {
+    let is_ours = (&**table as &dyn std::any::Any).is::<CpuTable>();
+    match is_ours && table.image().family() == family {
+        true => Ok(()),
+        false => Err(DeviceError::OtherTable { device: NAME.into() }),
+    }
+}
 
 impl DeviceTable for CpuTable {
     fn image(&self) -> &Arc<Image> {
@@ -211,10 +301,7 @@ impl Slot for CpuSlot {
     fn submit(&mut self, table: &Arc<dyn DeviceTable>, count: usize) -> Result<(), DeviceError> {
         assert!(count <= self.capacity, "at most as many addresses as the slot has room for");
         assert!(self.buffers.is_some(), "the slot is not in flight");
-        let is_ours = (&**table as &dyn std::any::Any).is::<CpuTable>();
-        if !is_ours || table.image().family() != self.family {
-            return Err(DeviceError::OtherTable { device: NAME.into() });
-        }
+        own(table, self.family)?;
         self.shared.check("submit a batch")?;
         let (keys, hops) = self.buffers.take().expect("checked above");
         let job = Job { table: table.clone(), count, keys, hops, time: Duration::ZERO };

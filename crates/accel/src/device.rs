@@ -9,6 +9,7 @@ use fibula_core::{Addr, Family};
 use crate::cpu::{CpuDevice, Faults};
 use crate::error::DeviceError;
 use crate::image::Image;
+use crate::resident::{DeviceBuffer, InFlight, ResidentBatch};
 use crate::{cuda, opencl};
 
 /// An accelerator: memory of its own for tables, and slots in which batches of keys are looked up.
@@ -45,6 +46,28 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// If the driver refuses it, most often because memory is short.
     fn slot(&self, family: Family, capacity: usize) -> Result<Box<dyn Slot>, DeviceError>;
+
+    /// Memory for addresses or hops that stay on the device ([`ResidentKeys`](crate::ResidentKeys)).
+    ///
+    /// # Errors
+    /// If the driver refuses it, most often because memory is short.
+    fn buffer(&self, bytes: usize) -> Result<Box<dyn DeviceBuffer>, DeviceError>;
+
+    /// Begins to look up addresses that lie on the device. Nothing is copied. With a stream of the caller's the work is
+    /// done in its order, and the call does not wait for it.
+    ///
+    /// # Errors
+    /// If the table is not one of this device and of the batch's family, an address or a hop lies at a place that is no
+    /// multiple of its length, or the driver refuses the work.
+    fn look_up_resident(
+        &self,
+        table: &Arc<dyn DeviceTable>,
+        batch: &ResidentBatch,
+    ) -> Result<Box<dyn InFlight>, DeviceError>;
+
+    /// The driver's name for the context in which the device works, `CUcontext` or `cl_context`: memory and streams
+    /// for [`Device::look_up_resident`] are made in it. `None` if there is no such thing.
+    fn context(&self) -> Option<usize>;
 }
 
 /// A table on a device.

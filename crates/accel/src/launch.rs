@@ -31,21 +31,24 @@ pub(crate) struct Arguments<M> {
     pub(crate) keys: M,
     pub(crate) hops: M,
     pub(crate) count: u32,
+    /// 1 if the bytes of keys are in the order of the network, else 0.
+    pub(crate) is_network: u32,
     pub(crate) table: M,
     pub(crate) head: Head,
 }
 
-/// Takes arguments in their order.
-pub(crate) trait Takes {
-    fn take<T>(&mut self, value: &T);
+/// Takes arguments in their order. A taker may keep where they are, so they stay as long as it does.
+pub(crate) trait Takes<'a> {
+    fn take<T>(&mut self, value: &'a T);
 }
 
 impl<M> Arguments<M> {
-    pub(crate) fn pass_to(&self, taker: &mut impl Takes) {
-        let Self { keys, hops, count, table, head } = self;
+    pub(crate) fn pass_to<'a>(&'a self, taker: &mut impl Takes<'a>) {
+        let Self { keys, hops, count, is_network, table, head } = self;
         taker.take(keys);
         taker.take(hops);
         taker.take(count);
+        taker.take(is_network);
         taker.take(table);
         taker.take(head);
     }
@@ -58,7 +61,7 @@ mod tests {
 
     struct Sizes(Vec<usize>);
 
-    impl Takes for Sizes {
+    impl Takes<'_> for Sizes {
         fn take<T>(&mut self, value: &T) {
             self.0.push(size_of_val(value));
         }
@@ -78,8 +81,14 @@ mod tests {
     /// The compiled file of every form has its kernel, which takes what the host passes, byte for byte.
     #[test]
     fn compiled_kernels_take_what_they_are_given() {
-        let arguments =
-            Arguments { keys: 0u64, hops: 0u64, count: 0, table: 0u64, head: Head::default() };
+        let arguments = Arguments {
+            keys: 0u64,
+            hops: 0,
+            count: 0,
+            is_network: 0,
+            table: 0,
+            head: Head::default(),
+        };
         let mut given = Sizes(Vec::new());
         arguments.pass_to(&mut given);
         let mut kernels = 0;

@@ -6,6 +6,8 @@
 //!   by name: `opencl:0`, `cuda:0`, or `cpu` for tests ([`CpuDevice`], with injected delays and failures).
 //! - A [`Pipeline`] divides a batch over several slots, alone or together with threads of the CPU
 //!   ([`Pipeline::look_up_together`]). What the device fails to look up goes to the engine.
+//! - Addresses that lie on the device already are looked up there without a copy: in the caller's memory and stream
+//!   ([`ResidentBatch`]), or in memory of the device's own ([`ResidentKeys`]).
 //!
 //! Nothing of a driver is needed to compile the crate or to start a program: its library is loaded when a device is
 //! opened, and an absent one is an error that says what to install.
@@ -44,7 +46,7 @@
 //!
 //! - A kernel, the walk of its image and the engine give the same answers.
 //! - A table on a device never changes: a batch sees one generation. It is freed after its last use.
-//! - The crate's unsafe code is in one folder for each driver; an image is only made of an engine's tables, which were
+//! - The crate's unsafe code is in one folder for each driver and in one file for the caller's memory; an image is only made of an engine's tables, which were
 //!   built or checked, so a kernel reads nothing outside of it.
 #![deny(unsafe_code)]
 
@@ -56,6 +58,7 @@ mod image;
 mod launch;
 mod opencl;
 mod pipeline;
+mod resident;
 mod schemes;
 mod together;
 
@@ -64,6 +67,7 @@ pub use device::{Device, DeviceKey, DeviceTable, Listing, Slot, list, open};
 pub use error::DeviceError;
 pub use image::{Image, Walked};
 pub use pipeline::{BatchSummary, Offloaded, Pipeline};
+pub use resident::{DeviceBuffer, InFlight, KeyOrder, ResidentBatch, ResidentKeys};
 pub use together::Division;
 
 /// The program in the README compiles and runs.

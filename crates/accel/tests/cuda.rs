@@ -133,7 +133,7 @@ fn on_the_cpu(tests: &[&str], fails: Option<&str>) {
 #[test]
 #[cfg(target_os = "linux")]
 fn host_code_on_a_driver_for_the_cpu() {
-    on_the_cpu(&["contract::", "pipeline::", "kernels::", "an_absent_driver"], None);
+    on_the_cpu(&["contract::", "pipeline::", "resident::", "kernels::", "an_absent_driver"], None);
 }
 
 /// After a fault of the device nothing of it works any more; every key still has its hop.

@@ -5,3 +5,4 @@ mod contract;
 mod cuda;
 mod kernels;
 mod pipeline;
+mod resident;

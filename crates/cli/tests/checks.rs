@@ -207,9 +207,15 @@ fn bench_measures_a_device() {
     let kernels: Vec<&str> = rows.iter().map(|row| row["kernel"].as_str().unwrap()).collect();
     assert!(kernels.contains(&"runmap16") && kernels.contains(&"wideleaf16"), "{kernels:?}");
     for row in rows {
-        for rate in
-            ["cpu_mlps", "kernel_mlps", "device_mlps", "together_mlps", "shares_mlps", "batch_us"]
-        {
+        for rate in [
+            "cpu_mlps",
+            "kernel_mlps",
+            "device_mlps",
+            "resident_mlps",
+            "together_mlps",
+            "shares_mlps",
+            "batch_us",
+        ] {
             assert!(row[rate].as_f64().unwrap() > 0.0, "{row}");
         }
         assert_eq!(

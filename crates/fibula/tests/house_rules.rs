@@ -94,6 +94,8 @@ const UNSAFE_ROOMS: &[&str] = &[
     "wideleaf/whole.rs",
     "accel/src/cuda/",
     "accel/src/opencl/",
+    "accel/src/resident.rs",
+    "accel/tests/resident.rs",
     "rib/src/mapping.rs",
     "feeds/src/bgp/md5.rs",
     "router/src/leaving.rs",

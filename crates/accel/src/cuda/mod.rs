@@ -3,7 +3,9 @@
 //! has unsafe code: the calls of the driver.
 #![allow(unsafe_code)]
 
+mod launch;
 mod owned;
+mod resident;
 mod slot;
 mod table;
 
@@ -20,6 +22,8 @@ use fibula_core::Family;
 use crate::device::{Device, DeviceTable, Listing, Slot};
 use crate::error::DeviceError;
 use crate::image::{Form, Image};
+use crate::resident::{DeviceBuffer, InFlight, ResidentBatch};
+use resident::CudaBuffer;
 use slot::CudaSlot;
 use table::CudaTable;
 
@@ -199,5 +203,21 @@ impl Device for CudaDevice {
 
     fn slot(&self, family: Family, capacity: usize) -> Result<Box<dyn Slot>, DeviceError> {
         Ok(Box::new(CudaSlot::new(&self.0, family, capacity)?))
+    }
+
+    fn buffer(&self, bytes: usize) -> Result<Box<dyn DeviceBuffer>, DeviceError> {
+        Ok(Box::new(CudaBuffer::new(&self.0, bytes)?))
+    }
+
+    fn look_up_resident(
+        &self,
+        table: &Arc<dyn DeviceTable>,
+        batch: &ResidentBatch,
+    ) -> Result<Box<dyn InFlight>, DeviceError> {
+        Ok(Box::new(resident::look_up(&self.0, table, batch)?))
+    }
+
+    fn context(&self) -> Option<usize> {
+        Some(self.0.context.0.expose_provenance())
     }
 }

@@ -8,16 +8,14 @@ use cudarc::driver::result::{self, DriverError, event, stream};
 use cudarc::driver::sys::{CUdeviceptr, CUevent, CUresult, CUstream};
 use fibula_core::Family;
 
+use super::launch::launch;
 use super::owned::{Owned, new_event, new_host_memory, new_memory, new_stream};
 use super::table::CudaTable;
 use super::{Function, Opened, failed};
 use crate::device::{DeviceTable, Slot, key_bytes};
 use crate::error::DeviceError;
 use crate::image::Form;
-use crate::launch::{Arguments, Takes};
-
-/// Threads of a block.
-const BLOCK: u32 = 256;
+use crate::launch::Arguments;
 
 /// A slot: a stream, pinned keys and hops, and memory for both on the device.
 pub(super) struct CudaSlot {
@@ -47,15 +45,6 @@ struct Flight {
     count: usize,
     /// Kept until the work is done.
     _table: Arc<dyn DeviceTable>,
-}
-
-/// Where the arguments are: the driver copies them when the kernel is enqueued.
-struct Places(Vec<*mut c_void>);
-
-impl Takes for Places {
-    fn take<T>(&mut self, value: &T) {
-        self.0.push(ptr::from_ref(value).cast_mut().cast());
-    }
 }
 
 impl CudaSlot {
@@ -101,17 +90,12 @@ impl CudaSlot {
             keys: self.keys.get(),
             hops: self.hops.get(),
             count: count as u32,
+            is_network: 0,
             table: table.memory.get(),
             head: *table.image().head(),
         };
-        let mut places = Places(Vec::new());
-        arguments.pass_to(&mut places);
-        let blocks = (count as u32).div_ceil(BLOCK);
         // SAFETY: copies and kernel are done in this order. Host and device have room for as many keys and hops, and
-        // nobody gets at the host's while the slot is in flight. The arguments are those of all kernels (`prelude.cl`),
-        // in their order and with their types. Thread `i` reads key `i` and writes hop `i`, if it is below `count`. The
-        // table is what the kernel takes it for: both are of its image, whose engine was built or checked when it was
-        // loaded, so every place that a lookup reads is in the table or in its padding.
+        // nobody gets at the host's while the slot is in flight. The kernel is that of the table's form.
         unsafe {
             let keys = slice::from_raw_parts(
                 self.host_keys.get().cast::<u8>(),
@@ -119,8 +103,7 @@ impl CudaSlot {
             );
             result::memcpy_htod_async(self.keys.get(), keys, stream)?;
             event::record(self.begun.get(), stream)?;
-            let (grid, block) = ((blocks, 1, 1), (BLOCK, 1, 1));
-            result::launch_kernel(kernel.0, grid, block, 0, stream, &mut places.0)?;
+            launch(kernel, &arguments, stream)?;
             event::record(self.ended.get(), stream)?;
             let hops = slice::from_raw_parts_mut(self.host_hops.get().cast::<u32>(), count);
             result::memcpy_dtoh_async(hops, self.hops.get(), stream)?;

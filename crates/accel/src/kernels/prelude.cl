@@ -24,12 +24,32 @@ typedef struct {
 // Part number `part` of the table as an array.
 #define PART(type, part) ((GLOBAL const type *)(table + (u64)head.at[part] * 64))
 
-// The kernel `name`, which writes the hops of `lookup`'s codes: code 0 is no route, code h + 1 is hop h.
+// Keys with their bytes in the order of the network, as numbers.
+INLINE u32 swapped_u32(u32 key)
+{
+    return key >> 24 | (key >> 8 & 0xff00u) | (key << 8 & 0xff0000u) | key << 24;
+}
+
+INLINE u64 swapped_u64(u64 key)
+{
+    return (u64)swapped_u32((u32)key) << 32 | swapped_u32((u32)(key >> 32));
+}
+
+INLINE u128 swapped_u128(u128 key)
+{
+    u128 swapped;
+    HIGH(swapped) = swapped_u64(LOW(key));
+    LOW(swapped) = swapped_u64(HIGH(key));
+    return swapped;
+}
+
+// The kernel `name`, which writes the hops of `lookup`'s codes: code 0 is no route, code h + 1 is hop h. With
+// `is_network` the bytes of keys are in the order of the network.
 #define KERNEL(name, key, lookup)                                                                              \
-    __kernel void name(GLOBAL const key *restrict keys, GLOBAL u32 *restrict hops, u32 count,                  \
+    __kernel void name(GLOBAL const key *restrict keys, GLOBAL u32 *restrict hops, u32 count, u32 is_network,  \
                        GLOBAL const u8 *restrict table, Head head)                                             \
     {                                                                                                          \
         u32 i = (u32)get_global_id(0);                                                                         \
         if (i < count)                                                                                         \
-            hops[i] = lookup(table, head, keys[i]) - 1;                                                        \
+            hops[i] = lookup(table, head, is_network ? swapped_##key(keys[i]) : keys[i]) - 1;                  \
     }

@@ -1,7 +1,9 @@
 //! The back end for OpenCL, over `opencl3`, which loads the driver's library when the first device is asked for. This
-//! folder has all of the crate's unsafe code: the calls of the driver.
+//! folder has unsafe code: the calls of the driver.
 #![allow(unsafe_code)]
 
+mod launch;
+mod resident;
 mod slot;
 mod table;
 
@@ -22,6 +24,8 @@ use crate::device::{Device, DeviceTable, Listing, Slot};
 use crate::error::DeviceError;
 use crate::image::{Form, Image};
 use crate::launch::{PRELUDE, Source};
+use crate::resident::{DeviceBuffer, InFlight, ResidentBatch};
+use resident::ClBuffer;
 use slot::ClSlot;
 use table::ClTable;
 
@@ -195,5 +199,21 @@ impl Device for ClDevice {
 
     fn slot(&self, family: Family, capacity: usize) -> Result<Box<dyn Slot>, DeviceError> {
         Ok(Box::new(ClSlot::new(&self.0, family, capacity)?))
+    }
+
+    fn buffer(&self, bytes: usize) -> Result<Box<dyn DeviceBuffer>, DeviceError> {
+        Ok(Box::new(ClBuffer::new(&self.0, bytes)?))
+    }
+
+    fn look_up_resident(
+        &self,
+        table: &Arc<dyn DeviceTable>,
+        batch: &ResidentBatch,
+    ) -> Result<Box<dyn InFlight>, DeviceError> {
+        Ok(Box::new(resident::look_up(&self.0, table, batch)?))
+    }
+
+    fn context(&self) -> Option<usize> {
+        Some(self.0.opened.context.get().expose_provenance())
     }
 }

@@ -8,18 +8,19 @@ use fibula_core::Family;
 use opencl3::command_queue::CommandQueue;
 use opencl3::error_codes::ClError;
 use opencl3::event::{CL_COMPLETE, Event};
-use opencl3::kernel::{ExecuteKernel, Kernel};
+use opencl3::kernel::Kernel;
 use opencl3::memory::{
     Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, ClMem,
 };
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_map_flags};
 
+use super::launch::launch;
 use super::table::ClTable;
 use super::{Shared, failed};
 use crate::device::{DeviceTable, Slot, key_bytes};
 use crate::error::DeviceError;
 use crate::image::Form;
-use crate::launch::{Arguments, Takes};
+use crate::launch::Arguments;
 
 /// A slot: a queue, and buffers for keys and hops.
 ///
@@ -117,14 +118,6 @@ impl HostBuffer {
     }
 }
 
-impl Takes for ExecuteKernel<'_> {
-    fn take<T>(&mut self, value: &T) {
-        // SAFETY: a value of so many bytes, which the driver copies. That it is what the kernel takes is for the
-        // caller to see to, who starts it.
-        unsafe { self.set_arg(value) };
-    }
-}
-
 impl ClSlot {
     pub(super) fn new(
         device: &Arc<Shared>,
@@ -193,17 +186,12 @@ impl ClSlot {
             keys: keys.get(),
             hops: hops.get(),
             count: count as u32,
+            is_network: 0,
             table: table.buffer.get(),
             head: *table.image().head(),
         };
-        let mut run = ExecuteKernel::new(kernel);
-        arguments.pass_to(&mut run);
-        run.set_global_work_size(count.next_multiple_of(group)).set_local_work_size(group);
-        // SAFETY: the arguments are those of all kernels (`prelude.cl`). Thread `i` reads key `i` and writes hop `i`,
-        // if it is below `count`; the buffers have room for as many. The table is what the kernel takes it for: both
-        // are of its image, whose engine was built or checked when it was loaded, so every place that a lookup reads is
-        // in the table or in its padding.
-        let run = unsafe { run.enqueue_nd_range(&self.queue) }?;
+        // SAFETY: the kernel is that of the table's form, and the buffers have room for as many keys and hops.
+        let run = unsafe { launch(kernel, &arguments, group, &self.queue) }?;
         let last = match &self.own {
             Some((_, own_hops)) => {
                 let hops = self.hops.bytes_mut(hop_bytes);

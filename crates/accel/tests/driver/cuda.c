@@ -111,7 +111,7 @@ static u8 *on_device(Pointer at, size_t len)
     return NULL;
 }
 
-typedef void Kernel(const void *, u32 *, u32, const u8 *, Head);
+typedef void Kernel(const void *, u32 *, u32, u32, const u8 *, Head);
 typedef struct {
     int is_done;
 } Event;
@@ -123,7 +123,7 @@ typedef struct {
     Kernel *kernel;
     size_t key_bytes;
     Pointer table;
-    u32 count, threads;
+    u32 count, is_network, threads;
     Head head;
     Event *event;
 } Work;
@@ -133,7 +133,11 @@ typedef struct Stream {
     Work work[4096];
     int count;
 } Stream;
-static Stream *all_streams;
+// The legacy default stream, and behind it those that were created. Its order with those is not modelled: the host's
+// code does not need it.
+static Stream streams;
+
+static Stream *named(Stream *stream) { return (u64)stream <= 1 ? &streams : stream; }
 
 static void run(const Work *work)
 {
@@ -146,7 +150,7 @@ static void run(const Work *work)
         const u8 *keys = on_device(work->from, work->count * work->key_bytes), *table = on_device(work->table, 64);
         u32 *hops = (u32 *)on_device(work->to, work->count * 4ul);
         for (thread_id = 0; thread_id < work->threads; thread_id++)
-            work->kernel(keys, hops, work->count, table, work->head);
+            work->kernel(keys, hops, work->count, work->is_network, table, work->head);
     }
     }
 }
@@ -162,7 +166,8 @@ static Result finish(Stream *stream)
 static Result enqueue(Stream *stream, Work work)
 {
     ENTER;
-    CHECK(stream && stream->count < 4096);
+    stream = named(stream);
+    CHECK(stream->count < 4096);
     if (has_failed)
         LEAVE(FAULT);
     stream->work[stream->count++] = work;
@@ -211,18 +216,18 @@ CALL cuStreamCreate(Stream **stream, u32 flags)
     if (has_failed)
         LEAVE(FAULT);
     *stream = calloc(1, sizeof **stream);
-    (*stream)->next = all_streams;
-    all_streams = *stream;
+    (*stream)->next = streams.next;
+    streams.next = *stream;
     LEAVE(OK);
 }
 
-CALL cuStreamSynchronize(Stream *stream) { ENTER; LEAVE(finish(stream)); }
+CALL cuStreamSynchronize(Stream *stream) { ENTER; LEAVE(finish(named(stream))); }
 
 CALL cuStreamDestroy_v2(Stream *stream)
 {
     ENTER;
     CHECK(stream->count == 0);
-    for (Stream **at = &all_streams; *at; at = &(*at)->next) {
+    for (Stream **at = &streams.next; *at; at = &(*at)->next) {
         if (*at == stream) {
             *at = stream->next;
             break;
@@ -252,7 +257,7 @@ CALL cuEventRecord(Event *event, Stream *stream)
 // The first time an event is asked for, it has not come; its stream then works.
 static Result reach(Event *event)
 {
-    for (Stream *stream = all_streams; stream; stream = stream->next) {
+    for (Stream *stream = &streams; stream; stream = stream->next) {
         for (int i = 0; i < stream->count; i++) {
             if (stream->work[i].kind == RECORD && stream->work[i].event == event)
                 return finish(stream);
@@ -323,8 +328,9 @@ CALL cuLaunchKernel(Kernel *kernel, u32 x, u32 y, u32 z, u32 block_x, u32 block_
     work.from = *(Pointer *)arguments[0];
     work.to = *(Pointer *)arguments[1];
     work.count = *(u32 *)arguments[2];
-    work.table = *(Pointer *)arguments[3];
-    work.head = *(Head *)arguments[4];
+    work.is_network = *(u32 *)arguments[3];
+    work.table = *(Pointer *)arguments[4];
+    work.head = *(Head *)arguments[5];
     CHECK(work.threads >= work.count && work.threads < work.count + block_x);
     if (__atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED) == (fails ? atoi(fails) : -1)) {
         // The fault shows when somebody waits.
@@ -337,5 +343,5 @@ CALL cuLaunchKernel(Kernel *kernel, u32 x, u32 y, u32 z, u32 block_x, u32 block_
 
 __attribute__((destructor)) static void nothing_is_left(void)
 {
-    CHECK(!all_memory && !all_streams && all_events == 0);
+    CHECK(!all_memory && !streams.next && streams.count == 0 && all_events == 0);
 }

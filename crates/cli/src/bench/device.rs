@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use fibula_accel::{
     BatchSummary, Device, DeviceError, DeviceKey, Division, Image, Offloaded, Pipeline,
+    ResidentKeys,
 };
 use fibula_core::{Hop, Routes, grouped};
 use fibula_testkit::Oracle;
@@ -40,6 +41,8 @@ pub struct Row {
     kernel_mlps: f64,
     /// Keys in and hops out, copies included.
     device_mlps: f64,
+    /// Keys and hops stay on the device, all of them one batch; 0 if its memory has no room for them.
+    resident_mlps: f64,
     /// The device and the CPU's threads, meeting in the batch; 0 if not measured.
     together_mlps: f64,
     /// The same, with shares by the rates of either alone; 0 if not measured.
@@ -85,6 +88,7 @@ struct Case<'e, A: DeviceKey> {
     cpu: Vec<f64>,
     kernel: Vec<f64>,
     device: Vec<f64>,
+    resident: Vec<f64>,
     together: Vec<f64>,
     shares: Vec<f64>,
     /// For each of `--shares`.
@@ -163,6 +167,7 @@ impl Bench<'_> {
                 cpu: Vec::new(),
                 kernel: Vec::new(),
                 device: Vec::new(),
+                resident: Vec::new(),
                 together: Vec::new(),
                 shares: Vec::new(),
                 split: vec![Vec::new(); self.args.shares.len()],
@@ -223,6 +228,7 @@ impl Bench<'_> {
         let (device, _) =
             timed(case, &mut |case, hops| case.pipeline.look_up(&case.offloaded, keys, hops));
         case.device.push(device);
+        self.run_resident(case, keys, expected);
         for (i, &percent) in self.args.shares.iter().enumerate() {
             let division = Division::Share(f64::from(percent) / 100.0);
             let (rate, _) = timed(case, &mut |case, hops| {
@@ -244,6 +250,24 @@ impl Bench<'_> {
                     Division::Share(_) => case.shares.push(rate),
                 }
             }
+        }
+    }
+
+    /// The keys are copied before the time begins, and the hops behind its end.
+    fn run_resident<A: DeviceKey>(&self, case: &mut Case<'_, A>, keys: &[A], expected: &[Hop]) {
+        let Ok(mut resident) = ResidentKeys::new(case.pipeline.device().clone(), keys) else {
+            return;
+        };
+        let passes = self.args.passes;
+        let start = Instant::now();
+        let looked_up = (0..passes).try_for_each(|_| resident.look_up(&case.offloaded.table));
+        let time = start.elapsed();
+        match looked_up.and_then(|()| resident.hops()) {
+            Ok(hops) => {
+                case.is_wrong |= hops != expected;
+                case.resident.push(rate(keys.len() * passes as usize, time));
+            }
+            Err(_) => case.failures += 1,
         }
     }
 
@@ -276,6 +300,7 @@ impl Bench<'_> {
             cpu_mlps: middle(&mut case.cpu),
             kernel_mlps: middle(&mut case.kernel),
             device_mlps: middle(&mut case.device),
+            resident_mlps: middle(&mut case.resident),
             together_mlps: middle(&mut case.together),
             shares_mlps: middle(&mut case.shares),
             split: (self.args.shares.iter().zip(&mut case.split))
@@ -296,7 +321,8 @@ fn group(rows: &[Row]) -> Result<(), Failure> {
     write!(out, "\n{}, IP{}, {prefixes} prefixes, ", first.table, first.family)?;
     write!(out, "{}, batch {}, {} slots, ", first.traffic, first.batch, first.slots)?;
     writeln!(out, "CPU threads {}; Mlps, and ratios", first.threads)?;
-    let mut columns = vec!["engine", "kernel", ">CPU", ">kernel", ">/ CPU", ">device", ">/ kernel"];
+    let mut columns =
+        vec!["engine", "kernel", ">CPU", ">kernel", ">/ CPU", ">device", ">/ kernel", ">resident"];
     let is_together = first.together_mlps > 0.0;
     if is_together {
         columns.extend([">with CPU", ">/ better", ">by shares", ">/ better"]);
@@ -315,6 +341,7 @@ fn group(rows: &[Row]) -> Result<(), Failure> {
             ratio(row.kernel_mlps, row.cpu_mlps),
             format!("{:.1}", row.device_mlps),
             ratio(row.device_mlps, row.kernel_mlps),
+            format!("{:.1}", row.resident_mlps),
         ]);
         if is_together {
             let better = row.cpu_mlps.max(row.device_mlps);
