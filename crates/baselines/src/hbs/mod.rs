@@ -1,7 +1,7 @@
 //! **HBS**: a binary search over the lengths of prefixes, with a hash table for each length. The scheme is that of
 //! Waldvogel, Varghese, Turner, Plattner, *Scalable High Speed IP Routing Lookups*, SIGCOMM 1997; the additions of
-//! *Heuristic Binary Search* (Shen et al., APNet 2021 and IEEE/ACM ToN) follow the description in PlanB's paper. IPv4
-//! and IPv6.
+//! *Heuristic Binary Search* (Jiang, Li, Chen, Hu, Huang, Xie, APNet 2023, doi 10.1145/3600061.3600077, and IEEE/ACM
+//! ToN) follow the description in PlanB's paper. IPv4 and IPv6.
 //!
 //! # The scheme
 //!

@@ -59,7 +59,7 @@
 //! # Limits and use
 //!
 //! 2^20 nodes of the trie and 2^20 base entries (wide: 2^32): a table of more is refused. A baseline of
-//! SAIL's paper; a form of it was the routing table of Linux for many years.
+//! SAIL's paper; a form of it is the IPv4 routing table of Linux.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
