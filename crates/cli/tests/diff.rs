@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use crate::common::{Files, TABLE, done, execute};
+use crate::common::{Files, TABLE, cuts, done, execute};
 
 const AFTER: &str = "\
 prefix,asn,country
@@ -130,4 +130,30 @@ fn differences_are_a_table() {
     assert_eq!((asns["10.1.2.0/24"], asns["::/0"]), (Some(64503), None));
     let unnamed = execute(&["diff", &before, &after, "-o", &files.path("changes")]);
     assert!(unnamed.code == 2 && unnamed.err.contains("--to"), "{}", unnamed.err);
+}
+
+/// The fewest routes are a table in which no address has other values.
+#[test]
+fn a_compressed_table_has_the_same_answers() {
+    let files = Files::new();
+    let small = files.path("small.csv");
+    let tables =
+        [("ipasn_20140513-41-61.dat.xz", 25_260), ("pyasn-rib6.20151101-v6-asn.tsv.xz", 6_870)];
+    for (table, routes) in tables {
+        let table = cuts().join("tables").join(table).display().to_string();
+        let run = done(&["export", "--compress", &table, "-o", &small]);
+        assert!(run.err.contains("are enough"), "{}", run.err);
+        let summary = done_summary(&table, &small);
+        let lines = summary.lines().filter(|line| line.starts_with("IPv"));
+        let counts: Vec<Vec<u128>> = lines
+            .map(|line| {
+                let cells = line.split_whitespace().skip(1);
+                cells.map(|cell| cell.replace(',', "").parse().unwrap()).collect()
+            })
+            .filter(|counts: &Vec<u128>| counts[0] > 0)
+            .collect();
+        let [counts] = &counts[..] else { panic!("{summary}") };
+        assert!(counts[0] == routes && counts[1] < routes * 2 / 3, "{summary}");
+        assert_eq!(counts.last(), Some(&0), "addresses with other values: {summary}");
+    }
 }

@@ -49,6 +49,7 @@ mod aggregate;
 mod by_need;
 mod candidates;
 mod chosen;
+mod compress;
 mod dated;
 mod error;
 mod fib;
@@ -59,6 +60,7 @@ mod select;
 
 pub use aggregate::aggregate;
 pub use chosen::Chosen;
+pub use compress::compress;
 pub use dated::DatedFib;
 pub use error::FibError;
 pub use fib::{Fib, Matches};

@@ -26,6 +26,7 @@ Examples:
   fibula export table.fib --to clickhouse -o prefixes.csv
   fibula export --to memory rib.gz --engine sail-l --keys 1000000 -o folder
   fibula export rib.gz | head
+  fibula export rib.gz --columns next_hop --compress -o small.csv
 
 `fibula build` reads all formats but the last. They are tsv and csv (each line a prefix and its values), clickhouse
 (CSV for an ip_trie dictionary), mmdb (for MaxMind's readers, both families), intervals (Parquet:
@@ -34,6 +35,10 @@ are 32-bit integers for IPv4, 16 bytes for IPv6), prefixes (Parquet: a row for e
 file's ending chooses the format (.tsv .txt .csv .mmdb .parquet); another ending needs --to.
 memory (only written) is a folder with the tables of an engine as the memories of a lookup pipeline:
 map.json and a NAME.hex for each, which Verilog's $readmemh loads.
+
+--compress writes the fewest routes with which every address has the values that it has now (ORTC);
+prefixes are others then. The fewer combinations of values there are, the more it saves: name the
+columns that are needed with --columns.
 
 DuckDB, logs(ip UINTEGER) joined with intervals, NULL where no route covers:
   SELECT l.*, CASE WHEN l.ip <= r.\"end\" THEN r.asn END AS asn
@@ -63,6 +68,9 @@ pub struct Args {
     /// The database_type of an mmdb file
     #[arg(long, value_name = "TEXT", default_value = "fibula")]
     mmdb_type: String,
+    /// Write the fewest routes that give every address the same values
+    #[arg(long)]
+    compress: bool,
     #[command(flatten)]
     memory: memory::MemoryArgs,
 }
@@ -150,11 +158,14 @@ impl To {
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let to = args.format()?;
     same::refuse_tables(&args.table.all_sources()?, &args.output)?;
-    let loaded = args.table.load()?;
-    let table = &loaded.table;
-    if let Some(name) = missing_column(table, args) {
+    let mut loaded = args.table.load()?;
+    if let Some(name) = missing_column(&loaded.table, args) {
         return Err(Failure::new(format_args!("{}: no column {name:?}", loaded.name)));
     }
+    if args.compress {
+        compress(&mut loaded.table, &loaded.name);
+    }
+    let table = &loaded.table;
     let family = match (to, args.family) {
         (To::Intervals | To::Memory, None) if !table.v4.is_empty() && !table.v6.is_empty() => {
             return Err(Failure::new(format_args!("{}: has IPv4 and IPv6 routes", loaded.name))
@@ -187,6 +198,18 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     out.finish()?;
     note(format_args!("{}: {what}, in {}", args.output.display(), ms(started.elapsed())));
     Ok(Outcome::Done)
+}
+
+/// Replaces the routes by the fewest ones, and reports how many there were.
+fn compress(table: &mut Table, name: &str) {
+    let count = |table: &Table| grouped((table.v4.len() + table.v6.len()) as u64);
+    let (before, started) = (count(table), Instant::now());
+    (table.v4, table.v6) = (fibula_fib::compress(&table.v4), fibula_fib::compress(&table.v6));
+    note(format_args!(
+        "{name}: {before} routes, {} of them are enough, in {}",
+        count(table),
+        ms(started.elapsed())
+    ));
 }
 
 /// Reports the number of IPv6 routes that an MMDB file cannot have: its readers take `::/96` as the IPv4 addresses.
