@@ -46,8 +46,8 @@
 //!
 //! - A kernel, the walk of its image and the engine give the same answers.
 //! - A table on a device never changes: a batch sees one generation. It is freed after its last use.
-//! - The crate's unsafe code is in one folder for each driver and in one file for the caller's memory; an image is only made of an engine's tables, which were
-//!   built or checked, so a kernel reads nothing outside of it.
+//! - The crate's unsafe code is in one folder for each driver and in one file for the caller's memory; an image is only
+//!   made of an engine's tables, which were built or checked, so a kernel reads nothing outside of it.
 #![deny(unsafe_code)]
 
 mod cpu;
