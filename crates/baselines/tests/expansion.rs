@@ -18,7 +18,24 @@ fn expansions(routes: &Routes<u128>) -> Vec<Expansion> {
             let expansion = Expansion::of(routes, levels.into());
             let Expansion { lengths, estimated, actual } = &expansion;
             println!("CPE{levels} {lengths:?}: estimated {estimated}, actual {actual}");
+            let fewest = Expansion::fewest(routes, levels.into());
+            println!("     {:?}: the fewest, {}", fewest.lengths, fewest.actual);
+            assert!(
+                fewest.actual <= *actual && fewest.lengths.len() <= levels.into(),
+                "{fewest:?}"
+            );
             assert!(actual <= estimated && *estimated <= 2 * actual, "{expansion:?}");
+            let config = Config { levels: Levels::Fewest(levels), ..Config::default() };
+            match Bloomfwd::build(routes, &config) {
+                Ok(engine) => {
+                    assert_eq!(engine.lengths(), fewest.lengths);
+                    assert_eq!(engine.keys().iter().sum::<usize>() as u64, fewest.actual);
+                }
+                Err(error) => {
+                    println!("     {error}");
+                    assert!(levels == 3, "{levels} levels do not fit: {fewest:?}");
+                }
+            }
             let config = Config { levels: Levels::Dpcpe(levels), ..Config::default() };
             match Bloomfwd::build(routes, &config) {
                 Ok(engine) => {

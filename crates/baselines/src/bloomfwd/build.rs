@@ -86,6 +86,7 @@ fn lengths<A: Address>(routes: &Routes<A>, config: &Config) -> Result<(u8, Vec<u
             (0, fitting.next().unwrap_or_else(|| (1..=top).collect()))
         }
         Levels::Dpcpe(n) => (0, dpcpe::greedy(&dpcpe::histogram(routes), 0, top, usize::from(*n))),
+        Levels::Fewest(n) => (0, dpcpe::optimal(routes, 0, top, usize::from(*n))),
         Levels::Every => (0, (1..=top).collect()),
         Levels::At { direct, lengths } => {
             let ascend = lengths.is_sorted_by(|a, b| a < b);

@@ -1,10 +1,11 @@
-//! DPCPE: which lengths to expand prefixes to, by dynamic programming over how many prefixes have
-//! which length.
+//! DPCPE: which lengths to expand prefixes to, by how many prefixes have which length.
 //!
-//! Begins with the longest length, which every prefix can be expanded to, and adds, one by one, the
-//! length with which the fewest prefixes come out. The count is an estimate: it takes each prefix of
-//! length *i* for 2^(*q* - *i*) of length *q*, as if no two of them met ("capture" is ignored), so
-//! the actual one is never larger.
+//! The paper's choice ([`greedy`], [`Expansion::of`]) begins with the longest length, which every prefix can be
+//! expanded to, and adds, one by one, the length with which the fewest prefixes come out. The count is an
+//! estimate: it takes each prefix of length *i* for 2^(*q* - *i*) of length *q*, as if no two of them met
+//! ("capture" is ignored), so the actual one is never larger. The paper's name says dynamic programming, but a
+//! length that was chosen stays chosen, so other lengths may make fewer prefixes. [`optimal`]
+//! ([`Expansion::fewest`]) finds those by dynamic programming over what expansion really makes.
 //!
 //! ```
 //! use fibula_baselines::bloomfwd::dpcpe::Expansion;
@@ -20,6 +21,7 @@
 //! let expansion = Expansion::of(&routes, 3);
 //! assert_eq!(expansion.lengths, [32, 48, 64]);
 //! assert_eq!((expansion.estimated, expansion.actual), (6, 5));
+//! assert_eq!(Expansion::fewest(&routes, 3), expansion);
 //! # Ok::<(), fibula_core::PrefixError>(())
 //! ```
 
@@ -46,6 +48,13 @@ impl Expansion {
     /// not added. The default route and routes longer than the last length do not count.
     pub fn of<A: Address>(routes: &Routes<A>, levels: usize) -> Self {
         let lengths = greedy(&histogram(routes), 0, <A as Keyed>::TOP, levels);
+        Self::at(routes, 0, lengths)
+    }
+
+    /// At most `levels` lengths, at least one, with which the fewest prefixes come out; of equal ones the fewest
+    /// lengths. Takes O(*n* · *w*) for *n* routes and *w* lengths, where [`Expansion::of`] takes O(*n*).
+    pub fn fewest<A: Address>(routes: &Routes<A>, levels: usize) -> Self {
+        let lengths = optimal(routes, 0, <A as Keyed>::TOP, levels);
         Self::at(routes, 0, lengths)
     }
 
@@ -85,6 +94,59 @@ pub fn greedy(histogram: &Histogram, direct: u8, top: u8, levels: usize) -> Vec<
         }
     }
     lengths
+}
+
+/// The choice of at most `levels` lengths, the last of them `top`, that makes the fewest prefixes of those longer than
+/// `direct`; of equal choices one with the fewest lengths.
+///
+/// What one level makes does not depend on the others: the prefixes longer than the level before, up to this one, of
+/// which those inside another one make nothing of their own. Whether one is inside another depends on the level
+/// before alone, so for each of these one pass over the routes is enough.
+pub fn optimal<A: Addr>(routes: &Routes<A>, direct: u8, top: u8, levels: usize) -> Vec<u8> {
+    let (first, top) = (usize::from(direct), usize::from(top));
+    let outer: Vec<Histogram> = (first..top).map(|from| outermost(routes, from as u8)).collect();
+    let made = |from: usize, to: usize| {
+        let lengths = outer[from - first][from + 1..=to].iter().zip(from + 1..);
+        lengths.fold(0u64, |sum, (&count, len)| {
+            let each = 1u64.checked_shl((to - len) as u32).unwrap_or(u64::MAX);
+            sum.saturating_add(count.saturating_mul(each))
+        })
+    };
+    // For each length the fewest prefixes of those up to it, with so many levels, and the level before.
+    let start: Vec<(u64, usize)> =
+        (first..=top).map(|to| (if to > first { made(first, to) } else { 0 }, first)).collect();
+    let mut best = vec![start];
+    for _ in 1..levels {
+        let before = &best[best.len() - 1];
+        let next = (first..=top).map(|to| {
+            let by = (first + 1..to)
+                .map(|from| (before[from - first].0.saturating_add(made(from, to)), from));
+            by.min().unwrap_or((u64::MAX, first))
+        });
+        let next: Vec<(u64, usize)> = next.collect();
+        best.push(next);
+    }
+    let count = (0..best.len()).min_by_key(|&level| best[level][top - first].0).unwrap_or(0);
+    let mut lengths = vec![top as u8];
+    for level in (1..=count).rev() {
+        let to = usize::from(lengths[lengths.len() - 1]);
+        lengths.push(best[level][to - first].1 as u8);
+    }
+    lengths.reverse();
+    lengths
+}
+
+/// How many prefixes longer than `from` have which length, without those inside another one of them.
+fn outermost<A: Addr>(routes: &Routes<A>, from: u8) -> Histogram {
+    let mut histogram = [0; 129];
+    let mut covered = None;
+    for prefix in routes.iter().map(|route| route.prefix).filter(|prefix| prefix.len() > from) {
+        if covered.is_none_or(|last| last < prefix.first()) {
+            covered = Some(prefix.last());
+            histogram[usize::from(prefix.len())] += 1;
+        }
+    }
+    histogram
 }
 
 /// How many prefixes the expansion makes, if none captures another; at most `u64::MAX`.
@@ -169,8 +231,41 @@ mod tests {
         }
     }
 
+    /// The dynamic program against all choices of up to three lengths.
+    #[test]
+    fn no_choice_makes_fewer_prefixes() {
+        let mut better = 0;
+        for seed in 0..12 {
+            let routes: Routes<u32> = fibula_testkit::tables::dense::<u32>(seed, 400)
+                .iter()
+                .filter(|route| route.prefix.len() <= 16)
+                .collect();
+            for direct in [0, 6] {
+                let made = |lengths: &[u8]| counts(&routes, direct, lengths).iter().sum::<u64>();
+                let mut fewest = [made(&[16]); 3];
+                for a in direct + 1..16 {
+                    fewest[1] = fewest[1].min(made(&[a, 16]));
+                    fewest[2] = (a + 1..16).map(|b| made(&[a, b, 16])).fold(fewest[2], u64::min);
+                }
+                fewest[2] = fewest[2].min(fewest[1]);
+                for (levels, fewest) in (1..).zip(fewest) {
+                    let lengths = optimal(&routes, direct, 16, levels);
+                    assert!(
+                        lengths.is_sorted() && lengths.len() <= levels && lengths.ends_with(&[16])
+                    );
+                    assert_eq!(made(&lengths), fewest, "{lengths:?}, {levels} levels, {direct}");
+                    let greedy = made(&greedy(&histogram(&routes), direct, 16, levels));
+                    assert!(fewest <= greedy);
+                    better += u32::from(fewest < greedy);
+                }
+            }
+        }
+        assert!(better > 10, "{better} choices are better than the paper's");
+    }
+
     #[test]
     fn nothing_overflows() {
+        assert_eq!(optimal(&Routes::<u128>::default(), 0, 64, 5), [64]);
         let routes: Routes<u128> =
             (0..200u128).map(|i| (Prefix::masked(i << 120, 8).unwrap(), Hop::new(0))).collect();
         assert_eq!(Expansion::at(&routes, 0, vec![64]).actual, 200 << 56);

@@ -203,6 +203,8 @@ pub enum Levels {
     Auto,
     /// As many levels as [`dpcpe`] is to choose, or fewer where more save nothing.
     Dpcpe(u8),
+    /// At most so many levels, those with which the fewest prefixes come out ([`dpcpe::optimal`]).
+    Fewest(u8),
     /// These, ascending, the last 32 or 64; what has up to `direct` bits (24 at most) is in the direct
     /// lookup array.
     At {

@@ -32,6 +32,7 @@ fn forms<A: Address>() -> conform::Builders<A> {
         Config { hashes: pair(Hash::MurmurSeeded, Hash::MurmurSeeded), ..Config::default() },
         Config { levels: Levels::Every, positions: Some(3), ..Config::default() },
         Config { levels: Levels::Dpcpe(14), ..Config::default() },
+        Config { levels: Levels::Fewest(8), ..Config::default() },
     ];
     let label = |config: &Config| format!("{:?} {:?} {}", config.hashes, config.levels, config.isa);
     let each = |isa: Isa| configs.clone().map(|config| Config { isa, ..config });
