@@ -108,7 +108,7 @@ device_summary() {
 import json, sys
 def rows(name):
     try:
-        return json.load(open(f"{sys.argv[1]}/{name}.json"))
+        return json.load(open(f"{sys.argv[1]}/{name}.json"))["rows"]
     except (OSError, ValueError):
         print(f"{name}: no records")
         return []

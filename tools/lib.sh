@@ -129,9 +129,17 @@ build() {
     cargo build --profile "$1" --quiet -p fibula-cli -p fibula-python --bin fibula
 }
 
-# The CPU's name, as a directory.
+# The folder of records of this machine's processor: vendor, family and model, as `Processor::folder` of testkit has them.
 cpu() {
-    local cpu
-    cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1 | tr -cs 'A-Za-z0-9' '-' | sed 's/-$//')
-    echo "${cpu:-unknown}"
+    awk -F '[ \t]*:[ \t]*' '
+        !seen[$1]++ && $2 != "" { value[$1] = $2 }
+        function of(x86, arm) { return x86 in value ? value[x86] : value[arm] }
+        END {
+            name["AuthenticAMD"] = "AMD"; name["GenuineIntel"] = "Intel"; name["0x41"] = "ARM"
+            vendor = of("vendor_id", "CPU implementer")
+            folder = vendor in name ? name[vendor] : vendor
+            if (of("cpu family", "CPU architecture") != "") folder = folder "-" of("cpu family", "CPU architecture")
+            if (of("model", "CPU part") != "") folder = folder "-" of("model", "CPU part")
+            print folder == "" ? "unknown" : folder
+        }' "$( [ -r /proc/cpuinfo ] && echo /proc/cpuinfo || echo /dev/null )"
 }

@@ -118,8 +118,13 @@ fn bench_gives_the_agreed_fields() {
         "3000",
         "--json",
     ];
-    let rows = json(&args);
-    let rows = rows.as_array().unwrap();
+    let record = json(&args);
+    let stamp: Vec<&str> =
+        record["stamp"].as_object().unwrap().keys().map(String::as_str).collect();
+    let agreed = "date command commit processor caches huge_pages kernel load";
+    assert_eq!(stamp, agreed.split_whitespace().collect::<Vec<_>>());
+    assert!(record["stamp"]["command"].as_str().unwrap().ends_with("--keys 3000 --json"));
+    let rows = record["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 7 * 2);
     let tables = ["gen:v4:2024:2000:1", "gen:v6:2024:1000:1"];
     let engines = [("v4", "planb"), ("v4", "auto"), ("v6", "planb"), ("v6", "auto")];
@@ -175,8 +180,8 @@ fn bench_dispatches_to_threads() {
     let args = "bench -t gen:v4:2024:2000:1 --engines dxr18,radix --spread dispatch --runs 1 \
                 --keys 10000 --batch 1,256,4096";
     let args: Vec<&str> = args.split_whitespace().collect();
-    let rows = json(&[&args[..], &["--threads", "3", "--json"]].concat());
-    let rows = rows.as_array().unwrap();
+    let record = json(&[&args[..], &["--threads", "3", "--json"]].concat());
+    let rows = record["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 2 * 3);
     for row in rows {
         assert_eq!((&row["threads"], &row["spread"]), (&3.into(), &"dispatch".into()));
@@ -202,8 +207,8 @@ fn bench_measures_a_device() {
     let args = "bench -t gen:v4:2024:2000:1,gen:v6:2024:2000:1 --device cpu --with-cpu --runs 1 \
                 --keys 20000 --batch 3000 --traffic PFX";
     let args: Vec<&str> = args.split_whitespace().collect();
-    let rows = json(&[&args[..], &["--json", "--threads", "2"]].concat());
-    let rows = rows.as_array().unwrap();
+    let record = json(&[&args[..], &["--json", "--threads", "2"]].concat());
+    let rows = record["rows"].as_array().unwrap();
     let kernels: Vec<&str> = rows.iter().map(|row| row["kernel"].as_str().unwrap()).collect();
     assert!(kernels.contains(&"runmap16") && kernels.contains(&"wideleaf16"), "{kernels:?}");
     for row in rows {
@@ -237,8 +242,8 @@ fn bench_measures_updates() {
     let run = execute(&[&args[..], &["--json"]].concat());
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(run.err.contains("planb is not patched") && run.err.contains("2,000"), "{}", run.err);
-    let rows: serde_json::Value = serde_json::from_str(&run.out).unwrap();
-    let rows = rows.as_array().unwrap();
+    let record: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let rows = record["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 3 + 2);
     for row in rows {
         let keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
@@ -397,8 +402,8 @@ fn bench_measures_filters() {
     let small = "--sizes 4K,5000 --runs 1 --keys 3000 --hits 20 --prefetch";
     for more in ["", "--wide --hash h2", "--exact --hash crc32c --hashes 7 --bits 9.6"] {
         let args = format!("bench filter {small} {more} --json");
-        let rows = json(&args.split_whitespace().collect::<Vec<_>>());
-        let rows = rows.as_array().unwrap();
+        let record = json(&args.split_whitespace().collect::<Vec<_>>());
+        let rows = record["rows"].as_array().unwrap();
         let keys: Vec<&str> = rows[0].as_object().unwrap().keys().map(String::as_str).collect();
         let agreed = "variant isa ways prefetch bytes hash hashes bits_per_key key_bits hits_percent \
                       expected_rate passed mops mops_min mops_max ratio_permute_1 ratio_permute_2";

@@ -67,7 +67,7 @@ fn measures_what_a_device_is_sent_and_reads() {
     let json = |args: &str| {
         let args: Vec<&str> = args.split_whitespace().collect();
         let value: serde_json::Value = serde_json::from_str(&done(&args).out).unwrap();
-        value.as_array().unwrap().clone()
+        value["rows"].as_array().unwrap().clone()
     };
     let rows = json(
         "bench -t gen:v4:2024:2000:1 --device cpu --runs 1 --engines runmap --keys 10000 --batch 3000 \

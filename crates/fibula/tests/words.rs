@@ -64,6 +64,7 @@ const SHARED: &[(&str, &[&str], &str)] = &[
     ("Route", &["core", "daemon", "server"], "the JSON form; the daemon `fibula route`"),
     ("Routes", &["core", "server"], JSON),
     ("SourceStatus", &["feeds", "server"], JSON),
+    ("Stamp", &["router", "testkit"], "of tables in use; of a measurement"),
     ("Step", &["packet", "rib"], "in reading a capture; in the choice of the best path"),
     (
         "Table",

@@ -132,7 +132,7 @@ pub struct Args {
     /// Instruction sets to measure: scalar, avx2, avx512, neon, all (default: the best)
     #[arg(long, value_delimiter = ',', value_name = "ISA,...", value_parser = parse_isa)]
     pub isa: Vec<IsaChoice>,
-    /// Print an array of JSON objects instead of tables
+    /// Print JSON instead of tables: machine, commit and command in "stamp", measurements in "rows"
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

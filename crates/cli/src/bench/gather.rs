@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use fibula_accel::{Device, DeviceError, Image, Walked};
 use fibula_core::{Family, Lookup};
-use fibula_testkit::measure::{median, rate, rounded};
+use fibula_testkit::measure::{Stamp, median, rate, rounded};
 use serde::Serialize;
 
-use super::Args;
+use super::{Args, report};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Grid};
 use crate::progress::note;
@@ -32,7 +32,7 @@ struct Row {
 }
 
 /// Measures every working set, and prints it.
-pub fn run(args: &Args, device: &Arc<dyn Device>) -> Result<Outcome, Failure> {
+pub fn run(args: &Args, stamp: &Stamp, device: &Arc<dyn Device>) -> Result<Outcome, Failure> {
     let mut rows = Vec::new();
     for &kib in &args.gather {
         let batch = args.batch.iter().copied().max().unwrap_or(1) as usize;
@@ -52,7 +52,7 @@ pub fn run(args: &Args, device: &Arc<dyn Device>) -> Result<Outcome, Failure> {
         return Err(Failure::new("nothing was measured"));
     }
     if args.json {
-        output::json(&rows)?;
+        report::json(stamp, &rows)?;
         return Ok(Outcome::Done);
     }
     let mut grid = Grid::new(&["working set", ">million reads/s", ">GB/s of words"]);

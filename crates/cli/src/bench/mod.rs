@@ -20,13 +20,12 @@ use fibula_core::{Addr, BuildError, Family, Hop, Routes};
 use fibula_rib::Pod;
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
-use fibula_testkit::measure::{LookupMode, TrafficInput, answers};
+use fibula_testkit::measure::{LookupMode, Stamp, TrafficInput, answers};
 use fibula_testkit::traffic::Traffic;
 
 use crate::engines::{self, Built};
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::output;
 use crate::progress::note;
 use crate::source::Source;
 use crate::table::{self, DEFAULT_HOPS};
@@ -44,6 +43,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         Some(Other::Filter(args)) => return filter::run(args),
         None => {}
     }
+    // Before anything is measured, which would be in the load.
+    let stamp = Stamp::take();
     let mut bench = Bench {
         args,
         isas: isas(&args.isa, vec![Isa::detect()]),
@@ -80,14 +81,14 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         let device = device::open(name)?;
         note(format_args!("{name} is {}", device.description()));
         if !args.gather.is_empty() {
-            return gather::run(args, &device);
+            return gather::run(args, &stamp, &device);
         }
         bench.device = Some(device);
     }
     // Unknown engines are better reported before minutes of work than after.
     engines::choose::<u32>(&args.engines)?;
     if !args.json {
-        report::machine(args.runs, args.updates.is_empty().then_some(args.keys))?;
+        report::machine(&stamp, args.runs, args.updates.is_empty().then_some(args.keys))?;
     }
     for source in Source::parse_list(&args.table)? {
         bench.table(&source)?;
@@ -104,10 +105,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     if args.json {
         match (&bench.device, &args.updates[..]) {
-            (Some(_), []) => output::json(&bench.devices)?,
-            (Some(_), _) => output::json(&bench.patches)?,
-            (None, []) => output::json(&bench.rows)?,
-            (None, _) => output::json(&bench.updates)?,
+            (Some(_), []) => report::json(&stamp, &bench.devices)?,
+            (Some(_), _) => report::json(&stamp, &bench.patches)?,
+            (None, []) => report::json(&stamp, &bench.rows)?,
+            (None, _) => report::json(&stamp, &bench.updates)?,
         }
     }
     Ok(bench.outcome)

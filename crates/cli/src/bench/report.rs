@@ -1,17 +1,16 @@
 //! Reports of measurements.
 
 use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use fibula_core::{Addr, AnyEngine, Routes, grouped};
 use fibula_simd::{huge_bytes, huge_pages_off};
 
-use fibula_testkit::measure::{LookupMode, TrafficInput, median, rounded};
+use fibula_testkit::measure::{LookupMode, Stamp, TrafficInput, median, rounded};
 use serde::Serialize;
 
 use super::{Args, Figures, Spread};
 use crate::failure::Failure;
-use crate::output::{self, Grid, utc};
+use crate::output::{self, Grid};
 
 /// A measurement. The names and the order of the fields are relied on by scripts.
 #[derive(Clone, Debug, Serialize)]
@@ -96,10 +95,10 @@ fn on_huge_pages<A: Addr>(engine: &dyn AnyEngine<A>) -> Option<usize> {
 }
 
 /// Prints the machine, the number of runs, and the number of keys of each.
-pub fn machine(runs: u32, keys: Option<u32>) -> Result<(), Failure> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+pub fn machine(stamp: &Stamp, runs: u32, keys: Option<u32>) -> Result<(), Failure> {
+    let Stamp { processor, date, .. } = stamp;
     let mut out = output::stdout();
-    writeln!(out, "{}, {}", cpu_model(), utc(now))?;
+    writeln!(out, "{processor}, {date}")?;
     write!(out, "median of {runs} runs")?;
     if let Some(keys) = keys {
         write!(out, ", {} keys each", grouped(keys.into()))?;
@@ -107,6 +106,16 @@ pub fn machine(runs: u32, keys: Option<u32>) -> Result<(), Failure> {
     writeln!(out)?;
     out.flush()?;
     Ok(())
+}
+
+/// Prints measurements as JSON, with the circumstances in which they were taken.
+pub fn json<R: Serialize>(stamp: &Stamp, rows: &[R]) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Record<'a, R> {
+        stamp: &'a Stamp,
+        rows: &'a [R],
+    }
+    output::json(&Record { stamp, rows })
 }
 
 /// Prints the measurements of one table, traffic and batch.
@@ -160,45 +169,4 @@ pub fn group(rows: &[Row]) -> Result<(), Failure> {
     grid.write_aligned(&mut out)?;
     out.flush()?;
     Ok(())
-}
-
-/// The processor and its cores, according to the system.
-pub fn cpu_model() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("{}, {cores} {}", cpu(&info), if cores == 1 { "core" } else { "cores" })
-}
-
-/// The first processor of `/proc/cpuinfo`. Names are given to be sold, and a machine in a cloud may have one for
-/// several generations: family, model and stepping identify it.
-fn cpu(info: &str) -> String {
-    let field = |name: &str| {
-        let of = |line: &str| {
-            let (key, value) = line.split_once(':')?;
-            (key.trim() == name).then(|| value.trim().to_owned())
-        };
-        info.lines().find_map(of).filter(|value| !value.is_empty())
-    };
-    let name = field("model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
-    let numbers = ["cpu family", "model", "stepping"].map(|key| (key, field(key)));
-    let numbers: Vec<String> = numbers
-        .into_iter()
-        .filter_map(|(key, value)| Some(format!("{} {}", key.trim_start_matches("cpu "), value?)))
-        .collect();
-    if numbers.is_empty() { name } else { format!("{name} ({})", numbers.join(", ")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_processor_is_named_with_its_family_and_model() {
-        let amd = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\n\
-                   model name\t: AMD EPYC\nstepping\t: 1\n\nprocessor\t: 1\ncpu family\t: 26\n";
-        assert_eq!(cpu(amd), "AMD EPYC (family 25, model 17, stepping 1)");
-        let arm = "processor\t: 0\nBogoMIPS\t: 243.75\nCPU part\t: 0xd40\n";
-        assert_eq!(cpu(arm), std::env::consts::ARCH);
-        assert_eq!(cpu("model name\t: Some CPU @ 2.20GHz: fast\n"), "Some CPU @ 2.20GHz: fast");
-    }
 }

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 
 mod records;
 
+pub use fibula_testkit::measure::utc;
 pub use records::{Records, cell};
 
 /// Buffered standard output.
@@ -201,21 +202,6 @@ pub fn bar(share: f64, width: usize) -> String {
     text
 }
 
-/// Seconds since 1970 as `2026-11-21 14:30 UTC`.
-pub fn utc(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days from 1 March of year 0, in 400-year cycles of 146,097 days: leap days come last.
-    let days = days + 719_468;
-    let (cycle, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day_of_month = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = year + cycle * 400 + next;
-    format!("{year:04}-{month:02}-{day_of_month:02} {:02}:{:02} UTC", rest / 3600, rest / 60 % 60)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,14 +211,6 @@ mod tests {
         assert_eq!(size(1023), "1023 B");
         assert_eq!(size(1536), "1.5 KiB");
         assert_eq!(size(5 << 30), "5.0 GiB");
-    }
-
-    #[test]
-    fn dates() {
-        assert_eq!(utc(0), "1970-01-01 00:00 UTC");
-        assert_eq!(utc(951_782_399), "2000-02-28 23:59 UTC");
-        assert_eq!(utc(951_782_400), "2000-02-29 00:00 UTC");
-        assert_eq!(utc(1_790_138_131), "2026-09-23 04:35 UTC");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! pinned threads. `fibula bench` and the papers' experiments use it.
 //!
 //! An engine's answers are checked before it is timed ([`differences`]), and the checksum of every timed run is
-//! compared once more ([`fold`]).
+//! compared once more ([`fold`]). A [`Stamp`] says on which machine, of which commit and when.
 //!
 //! ```
 //! use fibula_core::Routes;
@@ -18,9 +18,11 @@
 mod check;
 mod loops;
 mod numbers;
+mod stamp;
 mod traffic;
 
 pub use check::{answers, differences};
 pub use loops::{LookupMode, TimedRun, cores, dispatch, fold, run};
 pub use numbers::{median, rate, rounded};
+pub use stamp::{CacheLevel, Commit, HugePages, Processor, Stamp, utc};
 pub use traffic::TrafficInput;

@@ -3,16 +3,15 @@
 mod rows;
 mod variants;
 
-use std::fs;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use fibula_filter::{BlockedFilter, Filter, Hash, Parameters, Word, WordKey, fmix32, fmix64, h2};
+use fibula_testkit::measure::{CacheLevel, Stamp};
 
 use super::report;
 use crate::failure::{Failure, Outcome};
-use crate::output;
 use crate::progress::note;
 use rows::{Row, print, rows};
 use variants::{Variant, variants};
@@ -71,7 +70,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Print an array of JSON objects instead of tables
+    /// Print JSON instead of tables: machine, commit and command in "stamp", measurements in "rows"
     #[arg(long)]
     json: bool,
 }
@@ -96,10 +95,11 @@ fn parse_bits(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    let stamp = Stamp::take();
     if let Some(core) = fibula_testkit::measure::cores().first() {
         core_affinity::set_for_current(*core);
     }
-    let levels = caches();
+    let levels = caches(&stamp.caches);
     let sizes = match &args.sizes[..] {
         [] => levels.iter().map(|l| l / 2).chain([levels[2] * 4]).collect(),
         sizes => sizes.to_vec(),
@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut all = Vec::new();
     let mut outcome = Outcome::Done;
     if !args.json {
-        report::machine(args.runs, Some(args.keys))?;
+        report::machine(&stamp, args.runs, Some(args.keys))?;
     }
     for size in sizes {
         let rows = match args.wide {
@@ -120,24 +120,18 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         all.extend(rows);
     }
     if args.json {
-        output::json(&all)?;
+        report::json(&stamp, &all)?;
     }
     Ok(outcome)
 }
 
 /// The bytes of the first, second and third level's caches.
-fn caches() -> [u64; 3] {
+fn caches(known: &[CacheLevel]) -> [u64; 3] {
     let mut levels = [32 << 10, 1 << 20, 32 << 20];
-    for index in 0..8 {
-        let read = |what: &str| {
-            let file = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{what}");
-            fs::read_to_string(file).map(|text| text.trim().to_owned()).unwrap_or_default()
-        };
-        let level: Option<usize> = read("level").parse().ok();
-        if let (Some(level @ 1..=3), Ok(size)) = (level, parse_size(&read("size")))
-            && read("type") != "Instruction"
-        {
-            levels[level - 1] = size;
+    for cache in known.iter().filter(|cache| cache.contents != "Instruction") {
+        if let level @ 1..=3 = cache.level {
+            // A filter of this size must be possible.
+            levels[level as usize - 1] = cache.bytes.min(u64::from(Parameters::MAX_BITS) / 8);
         }
     }
     // Twice the third-level cache must still be a valid size of a filter.
