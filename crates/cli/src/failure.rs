@@ -104,6 +104,7 @@ macro_rules! from_errors {
 from_errors!(
     fibula_core::BuildError,
     fibula_fib::FibError,
+    fibula_offload::OffloadError,
     TableError,
     fibula_rib::SnapshotError,
     fibula_simd::IsaError,

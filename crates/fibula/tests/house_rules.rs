@@ -20,6 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ingest", &["core", "simd"]),
     ("fib", &["core", "engines", "rib"]),
     ("annotate", &["core", "simd", "fib", "packet", "classify"]),
+    ("offload", &["core", "engines", "fib", "annotate", "accel"]),
     ("export", &["core", "rib"]),
     ("rpki", &["core", "ingest", "rib"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
@@ -74,14 +75,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "testkit",
             "fibula",
             "accel",
+            "offload",
         ],
     ),
 ];
 
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
-    "core", "publish", "packet", "classify", "fib", "ingest", "annotate", "export", "rpki",
-    "server", "daemon", "testkit", "papers", "fibula", "cli",
+    "core", "publish", "packet", "classify", "fib", "ingest", "annotate", "offload", "export",
+    "rpki", "server", "daemon", "testkit", "papers", "fibula", "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.

@@ -14,10 +14,10 @@ use std::io::Read;
 use std::time::Instant;
 
 use fibula_annotate::{AnnotateOptions, ColumnAnnotator, LogFormat, Summary};
+use fibula_offload::OnDevice;
 use fibula_rib::Moment;
 
 pub use self::args::Args;
-use self::device::OnDevice;
 use self::failed::{failure, found_any};
 use self::inputs::Job;
 use self::reading::Reading;
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
                 false => {
                     file.print(&summary, started.elapsed());
                     if let (Some(table), Some(lookups)) = (work.tables.on_device(), &lookups) {
-                        table.print_summary(lookups);
+                        device::print_summary(table, lookups);
                     }
                 }
             }

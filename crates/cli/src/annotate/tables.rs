@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use fibula_annotate::{AnnotateError, AnnotateOptions, Annotator, ColumnAnnotator, LogFormat};
 use fibula_fib::{Columns, DatedFib, EngineChoice, Fib, FibError, FibOptions};
+use fibula_offload::OnDevice;
 
-use super::Args;
-use super::device::{self, OnDevice};
+use super::{Args, device};
 use crate::failure::Failure;
 use crate::layer;
 use crate::source::{ReadArgs, Source};
@@ -22,9 +22,9 @@ pub enum Tables {
 impl Tables {
     /// Opens the tables of the command line, with their stored engines, or with `auto` if they have none.
     pub fn open(args: &Args) -> Result<Self, Failure> {
-        let device = args.device.as_deref().map(OnDevice::open).transpose()?;
+        let device = args.device.as_deref().map(device::open).transpose()?;
         let choices = match device {
-            Some(_) => device::choices(),
+            Some(_) => fibula_offload::choices(),
             None => vec![EngineChoice::Stored, EngineChoice::Auto],
         };
         let tables = Self::read(args, crate::engines::options(choices))?;
@@ -32,7 +32,7 @@ impl Tables {
             (Self::One(fib), Some(device)) => {
                 let table = OnDevice::new(fib, device)?;
                 if !args.quiet && !args.json {
-                    table.print();
+                    device::print(&table);
                 }
                 Ok(Self::OnDevice(Arc::new(table)))
             }

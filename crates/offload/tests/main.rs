@@ -5,21 +5,21 @@ use std::fmt::Write as _;
 use std::io::{Cursor, Seek};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, StringArray, UInt32Array};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use fibula_accel::{BatchSummary, CpuDevice, Device, Faults};
+use fibula_accel::{BatchSummary, CpuDevice, Device, DeviceError, Faults, Image};
 use fibula_annotate::{
     AnnotateOptions, Annotator, Column, ColumnAnnotator, LogFormat, LookupTable, Only,
 };
-use fibula_core::{AnyPrefix, Attributes, Change, Update, Value};
-use fibula_fib::{EngineChoice, Fib};
+use fibula_core::{AnyPrefix, Attributes, Change, Family, Hop, Update, Value};
+use fibula_fib::{EngineChoice, Fib, FibOptions};
+use fibula_offload::{OffloadError, OnDevice, Placement, choices};
 use fibula_rib::{BuilderOptions, ColumnKind, TableBuilder};
 use parquet::arrow::ArrowWriter;
-
-use super::{OnDevice, choices};
 
 /// Enough that rows with a note are more than one piece of the input, which several threads take.
 const ROWS: u32 = 52_000;
@@ -43,7 +43,7 @@ fn fib(engines: Vec<EngineChoice>) -> Fib {
             builder.apply(&Update::new(prefix, Change::Announce(Attributes::Values(&values))));
         }
     }
-    let options = crate::engines::options(engines);
+    let options = FibOptions::default().engines(engines);
     Fib::of_table(builder.finish().unwrap(), &options).unwrap()
 }
 
@@ -288,24 +288,81 @@ fn a_device_that_goes_away() {
     let summary = table.take_summary();
     assert!(summary.failures > 0 && summary.on_device == 0, "{summary:?}");
     assert!(summary.error.unwrap().to_string().contains("an injected failure"));
+    // What is looked up later is not slow in silence either.
+    run(table.clone());
+    let summary = table.take_summary();
+    assert!(summary.failures > 0 && summary.on_device == 0, "{summary:?}");
+    assert!(summary.error.unwrap().to_string().contains("an injected failure"));
 }
 
 /// A table that is stored with an engine without a kernel is compiled for the device, and a table without routes of a
 /// family has nothing there.
 #[test]
 fn engines_without_a_kernel() {
-    for (engines, stored) in [(["dxr18", "radix"], Some("dxr18")), (["runmap", "planb"], None)] {
+    for (engines, stored) in [(["dxr18", "radix"], true), (["runmap", "planb"], false)] {
         let fib = fib(engines.map(EngineChoice::from).to_vec());
         let table = OnDevice::new(fib, device()).unwrap();
-        let (engine, bytes, instead_of) = table.v4.place().unwrap();
-        assert_eq!((engine, instead_of), ("runmap", stored));
-        assert!(bytes > 1 << 20);
-        let (engine, _, instead_of) = table.v6.place().unwrap();
-        let expected = if stored.is_some() { ("wideleaf", Some("radix")) } else { ("planb", None) };
-        assert_eq!((engine, instead_of), expected);
+        let [v4, v6] = &table.placements().collect::<Vec<Placement>>()[..] else {
+            panic!("both families")
+        };
+        assert_eq!((v4.family, v4.engine), (Family::V4, "runmap"));
+        assert_eq!(v4.instead_of, stored.then_some("dxr18"));
+        assert!(v4.bytes > 1 << 20);
+        assert_eq!((v6.family, v6.engine), (Family::V6, if stored { "wideleaf" } else { "planb" }));
+        assert_eq!(v6.instead_of, stored.then_some("radix"));
     }
     let empty = TableBuilder::new(BuilderOptions::default()).finish().unwrap();
-    let fib = Fib::of_table(empty, &crate::engines::options(choices())).unwrap();
+    let fib = Fib::of_table(empty, &FibOptions::default().engines(choices())).unwrap();
     let table = OnDevice::new(fib, device()).unwrap();
-    assert!(table.v4.place().is_none() && table.v6.place().is_none());
+    assert_eq!(table.placements().count(), 0);
+    table.v6().engine().lookup_batch(&[7], &mut [Hop::NONE]);
+    assert_eq!(table.take_summary().on_cpu, 1);
+}
+
+/// Threads that share a table count their own lookups, whoever else looks up meanwhile.
+#[test]
+fn threads_take_their_own_summaries() {
+    let table = OnDevice::open(fib(choices()), "cpu").unwrap();
+    thread::scope(|scope| {
+        for count in [20_000, 30_000, 50_000, 100] {
+            let table = &table;
+            scope.spawn(move || {
+                let addrs: Vec<u32> = (0..count).map(|i| i * 40_000).collect();
+                let mut hops = vec![Hop::NONE; addrs.len()];
+                for _ in 0..5 {
+                    table.v4().engine().lookup_batch(&addrs, &mut hops);
+                    let BatchSummary { on_device, on_cpu, failures, .. } =
+                        table.take_summary_of_thread();
+                    let count = count as usize;
+                    let expected = if count == 100 { (0, count) } else { (count, 0) };
+                    assert_eq!(((on_device, on_cpu), failures), (expected, 0));
+                }
+                table.v4().engine().lookup_batch(&addrs, &mut hops);
+            });
+        }
+    });
+    let rest = table.take_summary();
+    assert_eq!((rest.on_device, rest.on_cpu), (100_000, 100));
+    assert_eq!(table.take_summary().on_device, 0);
+}
+
+/// A device that refuses the table is an error at once, and so is a name that is none.
+#[test]
+fn what_cannot_be_placed() {
+    let fib = fib(choices());
+    let refused = OnDevice::open(fib.clone(), "gpu").err().unwrap();
+    assert_eq!(refused, OffloadError::Device(DeviceError::UnknownName { name: "gpu".into() }));
+    assert!(refused.to_string().contains("opencl:0"), "{refused}");
+    let gone: Arc<dyn Device> =
+        Arc::new(CpuDevice::new(Faults { one_in: 1, for_good: true, ..Faults::default() }));
+    let mut slot = gone.slot(Family::V4, 1).unwrap();
+    let table = gone.upload(Image::of(fib.family::<u32>().engine()).unwrap().into()).unwrap();
+    slot.submit(&table, 1).unwrap();
+    slot.wait().unwrap_err();
+    let refused = OnDevice::new(fib, gone.clone()).err().unwrap();
+    assert!(refused.to_string().contains("upload a table: an injected failure"), "{refused}");
+    let other = self::fib(["dxr18", "radix"].map(EngineChoice::from).to_vec());
+    let refused = OnDevice::new(other, gone).err().unwrap();
+    assert!(matches!(&refused, OffloadError::NoTable { engine: "dxr18", .. }), "{refused}");
+    assert!(refused.to_string().contains("dxr18 has no kernel"), "{refused}");
 }

@@ -9,10 +9,10 @@ use fibula_accel::{
 use fibula_annotate::LookupFamily;
 use fibula_core::{AnyEngine, Hop, Lookup, Memory, Route, Routes};
 use fibula_engines::BoxedEngine;
-use fibula_fib::{Fib, IndexedRoutes};
+use fibula_fib::{Fib, FibOptions, IndexedRoutes};
 
-use super::ENGINES;
-use crate::failure::Failure;
+use crate::summaries::Summaries;
+use crate::{ENGINES, OffloadError, Placement};
 
 /// Slots of a pipeline: one is filled, one computes, one is read.
 const SLOTS: usize = 3;
@@ -25,15 +25,43 @@ const AT_LEAST: usize = 1 << 13;
 const WORTH: u64 = 1 << 15;
 
 /// One family of the table.
-pub(super) struct DeviceFamily<A: DeviceKey> {
+pub(crate) struct DeviceFamily<A: DeviceKey> {
     fib: Fib,
     device: Arc<dyn Device>,
     /// `None` if the family has no routes: there is nothing to look up.
-    hops: Option<Placed<A>>,
+    there: Option<There<A>>,
     numbers: ByNeed<A>,
     lengths: ByNeed<A>,
-    pipeline: Mutex<Option<Pipeline<A>>>,
-    summary: Mutex<BatchSummary>,
+    summaries: Arc<Summaries>,
+}
+
+/// What a family with routes has on the device.
+struct There<A: DeviceKey> {
+    hops: Placed<A>,
+    slots: Mutex<Slots<A>>,
+}
+
+/// The slots of the device. Several threads take turns: each finds the device free of other work, and decodes or writes
+/// meanwhile.
+struct Slots<A: DeviceKey> {
+    pipeline: Pipeline<A>,
+    /// The last failure. A pipeline asks a device that has failed for good no more, and does not say so again.
+    error: Option<DeviceError>,
+}
+
+impl<A: DeviceKey> Slots<A> {
+    fn look_up(&mut self, table: &Offloaded<'_, A>, addrs: &[A], hops: &mut [Hop]) -> BatchSummary {
+        let mut summary = self.pipeline.look_up(table, addrs, hops);
+        match &summary.error {
+            Some(error) => self.error = Some(error.clone()),
+            None if summary.on_device == 0 => {
+                summary.failures += 1;
+                summary.error = self.error.clone();
+            }
+            None => {}
+        }
+        summary
+    }
 }
 
 /// An engine's table on the device.
@@ -44,10 +72,10 @@ struct Placed<A: DeviceKey> {
     table: Arc<dyn DeviceTable>,
 }
 
-/// A table for routes or lengths, compiled when it is worth it; `None` inside if no engine with a kernel takes it.
+/// A table for routes or lengths, compiled when it is worth it.
 struct ByNeed<A: DeviceKey> {
     asked: AtomicU64,
-    placed: OnceLock<Option<Placed<A>>>,
+    placed: OnceLock<Result<Placed<A>, DeviceError>>,
 }
 
 impl<A: DeviceKey> Default for ByNeed<A> {
@@ -57,72 +85,54 @@ impl<A: DeviceKey> Default for ByNeed<A> {
 }
 
 impl<A: DeviceKey> DeviceFamily<A> {
-    pub(super) fn new(fib: Fib, device: &Arc<dyn Device>) -> Result<Self, Failure> {
-        let family = fib.family::<A>();
-        let hops = match family.routes().is_empty() {
+    pub(crate) fn new(
+        fib: Fib,
+        device: &Arc<dyn Device>,
+        summaries: &Arc<Summaries>,
+    ) -> Result<Self, OffloadError> {
+        let there = match fib.family::<A>().routes().is_empty() {
             true => None,
-            false => Some(match Image::of(family.engine()) {
-                Ok(image) => {
-                    let table = device.upload(image.into()).map_err(Failure::new)?;
-                    Placed { engine: None, name: family.engine_name(), table }
-                }
-                // A table is stored with the engine that is best on a CPU.
-                Err(no_kernel) => {
-                    let routes = numbered(family.routes(), |_, route| route.hop);
-                    compile(device, &routes).map_err(|error| {
-                        Failure::new(no_kernel)
-                            .hint(format_args!("{}: {error}", ENGINES.join(", ")))
-                    })?
-                }
-            }),
+            false => {
+                let hops = place(&fib, device)?;
+                // Made at once, so that a device without room for it is an error before anything is written.
+                let pipeline = Pipeline::new(device.clone(), SLOTS, SLOT)?;
+                Some(There { hops, slots: Mutex::new(Slots { pipeline, error: None }) })
+            }
         };
-        // Made at once, so that a device without room for it is an error before anything is written.
-        let pipeline = hops.is_some().then(|| Pipeline::new(device.clone(), SLOTS, SLOT));
-        let pipeline = pipeline.transpose().map_err(Failure::new)?;
         Ok(Self {
+            fib,
             device: device.clone(),
-            hops,
+            there,
             numbers: ByNeed::default(),
             lengths: ByNeed::default(),
-            pipeline: Mutex::new(pipeline),
-            summary: Mutex::default(),
-            fib,
+            summaries: summaries.clone(),
         })
     }
 
-    /// The engine on the device, the bytes of its table, and the engine that the table has if it is another one.
-    pub(super) fn place(&self) -> Option<(&'static str, usize, Option<&'static str>)> {
-        let Placed { engine, name, table } = self.hops.as_ref()?;
-        let other = engine.as_ref().map(|_| self.fib.family::<A>().engine_name());
-        Some((name, table.image().bytes().len(), other))
+    pub(crate) fn placement(&self) -> Option<Placement> {
+        let Placed { engine, name, table } = &self.there.as_ref()?.hops;
+        let instead_of = engine.as_ref().map(|_| self.fib.family::<A>().engine_name());
+        let bytes = table.image().bytes().len();
+        Some(Placement { family: A::FAMILY, engine: name, bytes, instead_of })
     }
 
-    pub(super) fn take_summary(&self) -> BatchSummary {
-        std::mem::take(&mut *self.summary.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn add(&self, summary: BatchSummary) {
-        *self.summary.lock().unwrap_or_else(PoisonError::into_inner) += summary;
-    }
-
-    /// Looks up on the device. Several threads take turns: each finds the device free of other work, and decodes or
-    /// writes meanwhile.
-    fn look_up(&self, placed: &Placed<A>, addrs: &[A], hops: &mut [Hop]) {
+    /// Looks up on the device.
+    fn look_up(&self, slots: &Mutex<Slots<A>>, placed: &Placed<A>, addrs: &[A], hops: &mut [Hop]) {
         let own: &dyn AnyEngine<A> = self.fib.family::<A>().engine();
         let engine = placed.engine.as_deref().unwrap_or(own);
-        let mut pipeline = self.pipeline.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *pipeline {
-            Some(pipeline) if addrs.len() >= AT_LEAST => {
+        // A small batch does not wait for the large ones of other threads.
+        let summary = match addrs.len() >= AT_LEAST {
+            true => {
                 let offloaded = Offloaded { engine: &engine, table: placed.table.clone() };
-                let summary = pipeline.look_up(&offloaded, addrs, hops);
-                self.add(summary);
+                let mut slots = slots.lock().unwrap_or_else(PoisonError::into_inner);
+                slots.look_up(&offloaded, addrs, hops)
             }
-            _ => {
-                drop(pipeline);
+            false => {
                 engine.lookup_batch(addrs, hops);
-                self.add(by_cpu(addrs.len()));
+                by_cpu(addrs)
             }
-        }
+        };
+        self.summaries.add(summary);
     }
 
     /// Looks up by the table for routes or lengths; by the CPU's way until it is worth compiling it.
@@ -137,32 +147,41 @@ impl<A: DeviceKey> DeviceFamily<A> {
         let routes = self.fib.family::<A>().routes();
         let asked =
             table.asked.fetch_add(addrs.len() as u64, Ordering::Relaxed) + addrs.len() as u64;
-        let is_worth = self.hops.is_some() && asked >= WORTH.max(routes.len() as u64 / 4);
-        let placed = is_worth.then(|| {
-            table.placed.get_or_init(|| match compile(&self.device, &numbered(routes, number)) {
-                Ok(placed) => Some(placed),
-                Err(error) => {
-                    self.add(BatchSummary {
-                        failures: 1,
-                        error: Some(error),
-                        ..BatchSummary::default()
-                    });
-                    None
-                }
-            })
-        });
-        match placed {
-            Some(Some(placed)) => self.look_up(placed, addrs, hops),
-            _ => {
+        let is_worth = asked >= WORTH.max(routes.len() as u64 / 4);
+        let there = self.there.as_ref().filter(|_| is_worth);
+        let compiled = || compile(&self.device, &numbered(routes, number));
+        match there.map(|there| (&there.slots, table.placed.get_or_init(compiled))) {
+            Some((slots, Ok(placed))) => self.look_up(slots, placed, addrs, hops),
+            other => {
                 cpu(addrs, hops);
-                self.add(by_cpu(addrs.len()));
+                let mut summary = by_cpu(addrs);
+                if let Some((_, Err(error))) = other {
+                    summary.failures = 1;
+                    summary.error = Some(error.clone());
+                }
+                self.summaries.add(summary);
             }
         }
     }
 }
 
-fn by_cpu(count: usize) -> BatchSummary {
-    BatchSummary { on_cpu: count, ..BatchSummary::default() }
+fn by_cpu<A>(addrs: &[A]) -> BatchSummary {
+    BatchSummary { on_cpu: addrs.len(), ..BatchSummary::default() }
+}
+
+/// The table of the family's engine, or, because a table is stored with the engine that is best on a CPU, one compiled
+/// for an engine with a kernel.
+fn place<A: DeviceKey>(fib: &Fib, device: &Arc<dyn Device>) -> Result<Placed<A>, OffloadError> {
+    let family = fib.family::<A>();
+    let name = family.engine_name();
+    match Image::of(family.engine()) {
+        Ok(image) => Ok(Placed { engine: None, name, table: device.upload(image.into())? }),
+        Err(_) => {
+            let routes = numbered(family.routes(), |_, route| route.hop);
+            let placed = compile(device, &routes);
+            placed.map_err(|error| OffloadError::NoTable { engine: name, error })
+        }
+    }
 }
 
 /// The routes with other hops.
@@ -182,7 +201,7 @@ fn compile<A: DeviceKey>(
     device: &Arc<dyn Device>,
     routes: &Routes<A>,
 ) -> Result<Placed<A>, DeviceError> {
-    let options = crate::engines::options(ENGINES);
+    let options = FibOptions::default().engines(ENGINES);
     let failed = |reason: String| DeviceError::Failed {
         device: device.name().into(),
         call: "compile a table for it",
@@ -199,9 +218,12 @@ impl<A: DeviceKey> Lookup<A> for DeviceFamily<A> {
     }
 
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        match &self.hops {
-            Some(placed) => self.look_up(placed, addrs, hops),
-            None => self.fib.family::<A>().engine().lookup_batch(addrs, hops),
+        match &self.there {
+            Some(There { hops: placed, slots }) => self.look_up(slots, placed, addrs, hops),
+            None => {
+                self.fib.family::<A>().engine().lookup_batch(addrs, hops);
+                self.summaries.add(by_cpu(addrs));
+            }
         }
     }
 
