@@ -55,7 +55,7 @@ impl PyDatedTable {
             }));
         }
         let fib = py.detach(|| Fib::of_table(self.opened.fib.table(date), &FibOptions::default()));
-        Ok(PyTable { opened: Opened::new(fib.map_err(|error| error::fib(&error))?) })
+        Ok(PyTable::new(Opened::new(fib.map_err(|error| error::fib(&error))?)))
     }
 
     /// What the longest match of a time says about one address: everything, or the value of one column.
@@ -115,7 +115,7 @@ impl PyDatedTable {
         options.time = Some(Column::Number(1));
         let added = py.detach(|| {
             let annotator = self.opened.annotator(&options)?;
-            bulk::annotate(&annotator, name, &chunks, Some(&times), options.threads)
+            bulk::annotate(&annotator, name, &chunks, Some(&times), options.threads, None)
         });
         Ok(PyColumns { added: added.map_err(|error| error::annotate(&error))?, index })
     }

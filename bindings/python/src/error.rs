@@ -3,8 +3,10 @@
 use std::io;
 use std::path::Path;
 
+use fibula_accel::DeviceError as AccelError;
 use fibula_annotate::AnnotateError;
 use fibula_fib::FibError;
+use fibula_offload::OffloadError;
 use fibula_rib::SnapshotError as RibError;
 use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rpki::RpkiError;
@@ -42,6 +44,12 @@ create_exception!(
     ColumnError,
     FibulaError,
     "A column that is not there, is asked for twice, or whose name is taken; a default that does not fit."
+);
+create_exception!(
+    fibula,
+    DeviceError,
+    FibulaError,
+    "An accelerator is absent, its name is none, or it cannot hold the table."
 );
 
 /// What columns of addresses may be.
@@ -99,6 +107,16 @@ pub fn fib(error: &FibError) -> PyErr {
         FibError::Refused { .. } | FibError::Table(_) => source(error),
         _ => FibulaError::new_err(error.to_string()),
     }
+}
+
+/// A table that could not be placed on a device.
+pub fn device(error: &OffloadError) -> PyErr {
+    DeviceError::new_err(match error {
+        OffloadError::Device(AccelError::UnknownName { .. } | AccelError::Absent { .. }) => {
+            format!("{error}; fibula.devices() lists those of this machine")
+        }
+        _ => error.to_string(),
+    })
 }
 
 /// VRPs that could not be read, and tables that they do not fit.

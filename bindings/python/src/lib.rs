@@ -13,6 +13,7 @@ mod column;
 mod dated;
 mod error;
 mod export;
+mod offloaded;
 mod opened;
 mod records;
 mod requested;
@@ -34,7 +35,11 @@ mod _fibula {
     #[pymodule_export]
     use crate::dated::PyDatedTable;
     #[pymodule_export]
-    use crate::error::{AddressError, ColumnError, FibulaError, SnapshotError, SourceError};
+    use crate::error::{
+        AddressError, ColumnError, DeviceError, FibulaError, SnapshotError, SourceError,
+    };
+    #[pymodule_export]
+    use crate::offloaded::devices;
     #[pymodule_export]
     use crate::result::PyColumns;
     #[pymodule_export]

@@ -73,6 +73,30 @@ impl PyColumns {
         self.added.untimed
     }
 
+    /// Lookups that the device did. An address has one for all values and one for the prefix; 0 without a device.
+    #[getter]
+    fn on_device(&self) -> usize {
+        self.added.lookups.on_device
+    }
+
+    /// Of a lookup with a device, the lookups that the CPU did: small batches, and those that the device failed to do.
+    #[getter]
+    fn on_cpu(&self) -> usize {
+        self.added.lookups.on_cpu
+    }
+
+    /// Parts of the column that the device failed to look up; the CPU did.
+    #[getter]
+    fn device_failures(&self) -> usize {
+        self.added.lookups.failures
+    }
+
+    /// What the device said at the first failure; None if there was none.
+    #[getter]
+    fn device_error(&self) -> Option<String> {
+        self.added.lookups.error.as_ref().map(ToString::to_string)
+    }
+
     /// Row, counted from 0, and text of the first cell that is not an address; None if all are.
     #[getter]
     fn first_unparsable(&self) -> Option<(usize, String)> {

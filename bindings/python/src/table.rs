@@ -14,6 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::build::{self, Building, Layer};
+use crate::bulk::Added;
+use crate::offloaded::Copies;
 use crate::opened::Opened;
 use crate::result::PyColumns;
 use crate::wording::in_python;
@@ -22,7 +24,14 @@ use crate::{address, bulk, column, error, export, records};
 /// An open table.
 #[pyclass(name = "Table", module = "fibula._fibula", frozen)]
 pub struct PyTable {
-    pub opened: Opened<Fib>,
+    opened: Opened<Fib>,
+    copies: Copies,
+}
+
+impl PyTable {
+    pub fn new(opened: Opened<Fib>) -> Self {
+        Self { opened, copies: Copies::default() }
+    }
 }
 
 /// How columns are added.
@@ -37,6 +46,8 @@ pub struct AddOptions {
     /// Prefixes as bytes and length.
     binary: bool,
     threads: Option<usize>,
+    /// The name of the device that looks up.
+    device: Option<String>,
 }
 
 impl AddOptions {
@@ -88,7 +99,7 @@ impl PyTable {
             };
             Fib::of_table(table, &options).map_err(|error| error::fib(&error))
         });
-        Ok(Self { opened: Opened::new(fib?) })
+        Ok(Self::new(Opened::new(fib?)))
     }
 
     /// Builds a table from sources; with what happened on the way.
@@ -123,7 +134,7 @@ impl PyTable {
         let named: Vec<_> = provenance.replaced.iter().map(ToString::to_string).collect();
         dict.set_item("replacements", named)?;
         dict.set_item("notes", all_in_python(&report.notes))?;
-        Ok((Self { opened }, dict))
+        Ok((Self::new(opened), dict))
     }
 
     fn __len__(&self) -> usize {
@@ -252,11 +263,21 @@ impl PyTable {
     ) -> PyResult<PyColumns> {
         let chunks: Vec<ArrayRef> = column::read(column)?;
         let options = requested.options();
-        let added = py.detach(|| {
-            let annotator = self.opened.annotator(&options)?;
-            bulk::annotate(&annotator, name, &chunks, None, options.threads)
+        let added = py.detach(|| -> PyResult<Added> {
+            let there = requested.device.as_deref();
+            let there = there.map(|name| self.copies.on(&self.opened.fib, name)).transpose()?;
+            let annotator = match &there {
+                Some(there) => there.annotator(&options),
+                None => self.opened.annotator(&options),
+            };
+            let device = there.as_ref().map(|there| &*there.fib);
+            annotator
+                .and_then(|annotator| {
+                    bulk::annotate(&annotator, name, &chunks, None, options.threads, device)
+                })
+                .map_err(|error| error::annotate(&error))
         });
-        Ok(PyColumns { added: added.map_err(|error| error::annotate(&error))?, index })
+        Ok(PyColumns { added: added?, index })
     }
 
     /// Names, types and counts, as a dictionary.

@@ -27,3 +27,11 @@ def use(table: fibula.Table, frame: pa.Table, other: pl.DataFrame, lazy: pl.Lazy
     column = table.lookup_many(["10.0.0.1"], add="asn")
     assert_type(column[:10], fibula.Column)
     print(table.lookup("10.0.0.1", "asn") == column[0], list(column))
+    assert_type(fibula.devices(), fibula.DeviceList)
+    for name, description in fibula.devices():
+        assert_type(name, str)
+        print(description)
+    assert_type(table.lookup_many(["10.0.0.1"], add="asn", device="cpu"), fibula.Column)
+    assert_type(table.lookup_many(["10.0.0.1"], device="cpu").on_device, int)
+    assert_type(table.annotate(other, device="cpu"), pl.DataFrame)
+    table.lookup_many(["10.0.0.1"], device=0)  # type: ignore[call-overload]

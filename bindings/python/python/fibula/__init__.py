@@ -23,12 +23,14 @@ from fibula._fibula import (
     Column,
     Columns,
     ColumnError,
+    DeviceError,
     FibulaError,
     Rules,
     SnapshotError,
     SourceError,
     __version__,
 )
+from fibula._devices import DeviceList, DeviceWarning, devices
 from fibula.dated import DatedTable
 from fibula.table import DamageWarning, Table
 
@@ -39,10 +41,14 @@ __all__ = [
     "Columns",
     "DamageWarning",
     "DatedTable",
+    "DeviceError",
+    "DeviceList",
+    "DeviceWarning",
     "FibulaError",
     "Rules",
     "SnapshotError",
     "SourceError",
     "Table",
     "__version__",
+    "devices",
 ]

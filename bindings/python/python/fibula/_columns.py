@@ -165,6 +165,7 @@ def options(
     prefix_form: str,
     text: str,
     threads: int | None,
+    device: str | None = None,
 ) -> _Requested:
     """The options of a lookup, checked."""
     asked = names(add)
@@ -183,6 +184,8 @@ def options(
         raise ValueError(f"text is 'dictionary' or 'plain', not {text!r}")
     if threads is not None and threads < 1:
         raise ValueError(f"threads is at least 1, not {threads}")
+    if device is not None and not isinstance(device, str):
+        raise TypeError(f"device is the name of one, such as 'opencl:0', not a {type(device).__name__}: devices() lists them")
     return {
         "add": asked,
         "defaults": [(name, _value(value)) for name, value in default.items()],
@@ -190,6 +193,7 @@ def options(
         "plain": text == "plain",
         "binary": prefix_form == "binary",
         "threads": threads,
+        "device": device,
     }
 
 

@@ -9,12 +9,14 @@ __all__ = [
     "ColumnError",
     "Columns",
     "DatedTable",
+    "DeviceError",
     "FibulaError",
     "Rules",
     "SnapshotError",
     "SourceError",
     "Table",
     "__version__",
+    "devices",
     "is_address",
 ]
 
@@ -25,6 +27,7 @@ class SnapshotError(FibulaError): ...
 class SourceError(FibulaError): ...
 class AddressError(FibulaError): ...
 class ColumnError(FibulaError): ...
+class DeviceError(FibulaError): ...
 
 class _Requested(TypedDict):
     add: list[str]
@@ -33,6 +36,7 @@ class _Requested(TypedDict):
     plain: bool
     binary: bool
     threads: int | None
+    device: str | None
 
 class _Building(TypedDict):
     format: str
@@ -104,6 +108,14 @@ class Columns:
     def before(self) -> int: ...
     @property
     def untimed(self) -> int: ...
+    @property
+    def on_device(self) -> int: ...
+    @property
+    def on_cpu(self) -> int: ...
+    @property
+    def device_failures(self) -> int: ...
+    @property
+    def device_error(self) -> str | None: ...
     @property
     def first_unparsable(self) -> tuple[int, str] | None: ...
     @property
@@ -191,4 +203,5 @@ class DatedTable:
         requested: _Requested,
     ) -> Columns: ...
 
+def devices() -> tuple[list[tuple[str, str]], list[str]]: ...
 def is_address(text: str) -> bool: ...

@@ -39,6 +39,7 @@ def annotate(
     prefix_form: str,
     text: str | None,
     threads: int | None,
+    device: str | None = None,
 ) -> Any:
     pyarrow, polars, pandas, duckdb = (_columns.loaded(name) for name in ("pyarrow", "polars", "pandas", "duckdb"))
     if duckdb is not None and isinstance(frame, duckdb.DuckDBPyRelation):
@@ -54,11 +55,12 @@ def annotate(
             prefix_form=prefix_form,
             text=text,
             threads=threads,
+            device=device,
         )
         return _relation(duckdb, frame, rows)
     is_arrow = pyarrow is not None and isinstance(frame, (pyarrow.Table, pyarrow.RecordBatch))
     text = text or ("dictionary" if is_arrow else "plain")
-    asked = _columns.options(add, default, strict, prefix_form, text, threads)
+    asked = _columns.options(add, default, strict, prefix_form, text, threads, device)
     if polars is not None and isinstance(frame, polars.LazyFrame):
         from fibula.polars import annotate_lazy
 
@@ -78,6 +80,10 @@ def annotate(
             }
             if time is not None:
                 counts[name].update(before=found.before, untimed=found.untimed)
+            if device is not None:
+                counts[name].update(
+                    on_device=found.on_device, on_cpu=found.on_cpu, device_failures=found.device_failures
+                )
         return found
 
     if is_arrow:

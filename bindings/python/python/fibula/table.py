@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from fibula import _columns, _frames, _sources
+from fibula import _columns, _devices, _frames, _sources
 from fibula import _fibula as native
 from fibula._fibula import Column, Columns
 from fibula._routes import Routes
@@ -218,7 +218,9 @@ class Table(Routes):
         return f"<fibula.Table {where}: {len(self):,} prefixes, columns {list(self.columns)}>"
 
     def _search(self, name: str | None, column: object, times: None, asked: native._Requested) -> Columns:
-        return self._native.lookup_many(name, _columns.column(column), _columns.index(column), asked)
+        found = self._native.lookup_many(name, _columns.column(column), _columns.index(column), asked)
+        _devices.warn_of_failures(found, asked["device"])
+        return found
 
     @overload
     def lookup_many(  # type: ignore[overload-overlap]  # a str is an iterable of str, but one name
@@ -231,6 +233,7 @@ class Table(Routes):
         prefix_form: str = "text",
         text: str = "dictionary",
         threads: int | None = None,
+        device: str | None = None,
     ) -> Column: ...
 
     @overload
@@ -244,6 +247,7 @@ class Table(Routes):
         prefix_form: str = "text",
         text: str = "dictionary",
         threads: int | None = None,
+        device: str | None = None,
     ) -> Columns: ...
 
     def lookup_many(
@@ -256,6 +260,7 @@ class Table(Routes):
         prefix_form: str = "text",
         text: str = "dictionary",
         threads: int | None = None,
+        device: str | None = None,
     ) -> Column | Columns:
         """Looks up a column of addresses.
 
@@ -275,12 +280,18 @@ class Table(Routes):
         `prefix_form="binary"` gives prefixes as bytes and a column of lengths. `text="plain"` gives text as it is, not
         in dictionaries. `threads` is how many may be used: one for each processor, if not said.
 
+        `device` names an accelerator that looks up, such as "opencl:0" or "cuda:0" (`devices` lists them): the result is
+        the same. The first lookup copies the table to it, and the copy is kept as long as the table. A device needs
+        hundreds of thousands of addresses: fewer than 8,192 of a family at once go to the CPU, and so do those that the
+        device fails to look up, with a `DeviceWarning`. `Columns.on_device` and `Columns.on_cpu` count the lookups of
+        both. A device that is not there is a `DeviceError`.
+
         >>> table.lookup_many(["10.20.0.1", "192.0.2.1", None], add="vlan", default=0).to_pylist()
         [20, 0, None]
         >>> table.lookup_many(["10.20.0.1", "x"], add=["prefix", "site"])
         <fibula.Columns ["prefix", "site"], 2 rows, 1 matched>
         """
-        asked = _columns.options(add, default, strict, prefix_form, text, threads)
+        asked = _columns.options(add, default, strict, prefix_form, text, threads, device)
         found = self._search(None, column, None, asked)
         return _columns.one(found, add) if isinstance(add, str) else found
 
@@ -295,6 +306,7 @@ class Table(Routes):
         prefix_form: str = "text",
         text: str | None = None,
         threads: int | None = None,
+        device: str | None = None,
         counts: dict[str, dict[str, int]] | None = None,
     ) -> Frame:
         """The frame with columns added for its columns of addresses: `src_asn` and `src_prefix` for `src`.
@@ -307,8 +319,8 @@ class Table(Routes):
 
         `text` is "dictionary" for pyarrow and "plain" for the others, if not said. Polars gets UInt32 (UInt64 where a
         table needs it) and String; pandas UInt32 or UInt64 with NA, and str. A dictionary that is given as `counts` is
-        filled with what happened, by column of addresses: rows, matched, unmatched, unparsable, empty. A LazyFrame has no `counts`,
-        because nothing has happened yet.
+        filled with what happened, by column of addresses: rows, matched, unmatched, unparsable, empty; with a `device`
+        also on_device, on_cpu, device_failures. A LazyFrame has no `counts`, because nothing has happened yet.
 
         >>> import pyarrow
         >>> flows = pyarrow.table({"src": ["10.20.0.1", "192.0.2.1"], "bytes": [120, 77]})
@@ -327,6 +339,7 @@ class Table(Routes):
             prefix_form=prefix_form,
             text=text,
             threads=threads,
+            device=device,
         )
         return found
 
