@@ -2,7 +2,7 @@
 //! says better (frames of pandas and Polars, pickling, defaults) is in `python/fibula`.
 //!
 //! Nothing here holds the interpreter while it looks up, reads or compiles.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod added;
 mod address;
@@ -17,6 +17,7 @@ mod offloaded;
 mod opened;
 mod records;
 mod requested;
+mod resident;
 mod result;
 mod rows;
 mod rules;
@@ -40,6 +41,8 @@ mod _fibula {
     };
     #[pymodule_export]
     use crate::offloaded::devices;
+    #[pymodule_export]
+    use crate::resident::PyDeviceTable;
     #[pymodule_export]
     use crate::result::PyColumns;
     #[pymodule_export]

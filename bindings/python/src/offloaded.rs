@@ -10,7 +10,7 @@ use crate::error;
 use crate::opened::Opened;
 
 /// A table on a device.
-type There = Arc<Opened<Arc<OnDevice>>>;
+pub type There = Arc<Opened<Arc<OnDevice>>>;
 
 /// The copies of a table, by the name of the device. They are freed with the table.
 #[derive(Default)]

@@ -17,6 +17,7 @@ use crate::build::{self, Building, Layer};
 use crate::bulk::Added;
 use crate::offloaded::Copies;
 use crate::opened::Opened;
+use crate::resident::PyDeviceTable;
 use crate::result::PyColumns;
 use crate::wording::in_python;
 use crate::{address, bulk, column, error, export, records};
@@ -278,6 +279,11 @@ impl PyTable {
                 .map_err(|error| error::annotate(&error))
         });
         Ok(PyColumns { added: added?, index })
+    }
+
+    /// The table on the device of this name.
+    fn on_device(&self, py: Python<'_>, name: &str) -> PyResult<PyDeviceTable> {
+        py.detach(|| Ok(PyDeviceTable::new(self.copies.on(&self.opened.fib, name)?)))
     }
 
     /// Names, types and counts, as a dictionary.

@@ -30,6 +30,8 @@ pub(crate) struct DeviceFamily<A: DeviceKey> {
     device: Arc<dyn Device>,
     /// `None` if the family has no routes: there is nothing to look up.
     there: Option<There<A>>,
+    /// The table without routes, for callers that look up there themselves.
+    empty: OnceLock<Result<Placed<A>, DeviceError>>,
     numbers: ByNeed<A>,
     lengths: ByNeed<A>,
     summaries: Arc<Summaries>,
@@ -103,6 +105,7 @@ impl<A: DeviceKey> DeviceFamily<A> {
             fib,
             device: device.clone(),
             there,
+            empty: OnceLock::new(),
             numbers: ByNeed::default(),
             lengths: ByNeed::default(),
             summaries: summaries.clone(),
@@ -114,6 +117,15 @@ impl<A: DeviceKey> DeviceFamily<A> {
         let instead_of = engine.as_ref().map(|_| self.fib.family::<A>().engine_name());
         let bytes = table.image().bytes().len();
         Some(Placement { family: A::FAMILY, engine: name, bytes, instead_of })
+    }
+
+    /// The table with the hops.
+    pub(crate) fn device_table(&self) -> Result<Arc<dyn DeviceTable>, OffloadError> {
+        let placed = match &self.there {
+            Some(there) => Ok(&there.hops),
+            None => self.empty.get_or_init(|| compile(&self.device, &Routes::default())).as_ref(),
+        };
+        Ok(placed.map_err(Clone::clone)?.table.clone())
     }
 
     /// Looks up on the device.

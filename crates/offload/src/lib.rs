@@ -37,17 +37,19 @@
 
 mod error;
 mod family;
+mod rows;
 mod summaries;
 
 use std::sync::Arc;
 
-use fibula_accel::{BatchSummary, Device};
+use fibula_accel::{BatchSummary, Device, DeviceTable};
 use fibula_annotate::{LookupFamily, LookupTable};
 use fibula_core::Family;
 use fibula_fib::{Columns, EngineChoice, Fib};
 
 pub use self::error::OffloadError;
 use self::family::DeviceFamily;
+pub use self::rows::RowTable;
 use self::summaries::Summaries;
 
 /// Addresses that annotation gives at once, if the input has so many: a device needs hundreds of thousands to be busy
@@ -123,6 +125,19 @@ impl OnDevice {
     /// Where the addresses of each family that has routes are looked up.
     pub fn placements(&self) -> impl Iterator<Item = Placement> {
         [self.v4.placement(), self.v6.placement()].into_iter().flatten()
+    }
+
+    /// The table of a family on the device, for callers whose addresses lie there
+    /// ([`Device::look_up_resident`]): their hops are the numbers of rows of [`LookupTable::columns`], and [`RowTable`]
+    /// has the values of these. A family without routes has a table, too.
+    ///
+    /// # Errors
+    /// If the device refuses the table of a family without routes, most often because its memory is short.
+    pub fn device_table(&self, family: Family) -> Result<Arc<dyn DeviceTable>, OffloadError> {
+        match family {
+            Family::V4 => self.v4.device_table(),
+            Family::V6 => self.v6.device_table(),
+        }
     }
 
     /// What looked addresses up for all threads since their summaries were last taken.

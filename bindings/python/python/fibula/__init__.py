@@ -31,6 +31,7 @@ from fibula._fibula import (
     __version__,
 )
 from fibula._devices import DeviceList, DeviceWarning, devices
+from fibula._resident import DeviceTable
 from fibula.dated import DatedTable
 from fibula.table import DamageWarning, Table
 
@@ -43,6 +44,7 @@ __all__ = [
     "DatedTable",
     "DeviceError",
     "DeviceList",
+    "DeviceTable",
     "DeviceWarning",
     "FibulaError",
     "Rules",

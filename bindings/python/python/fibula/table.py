@@ -13,6 +13,7 @@ from typing import Any, TypeVar, overload
 from fibula import _columns, _devices, _frames, _sources
 from fibula import _fibula as native
 from fibula._fibula import Column, Columns
+from fibula._resident import DeviceTable
 from fibula._routes import Routes
 
 Frame = TypeVar("Frame")
@@ -342,6 +343,16 @@ class Table(Routes):
             device=device,
         )
         return found
+
+    def on_device(self, device: str) -> DeviceTable:
+        """The table on a device, such as "cuda:0", for addresses that lie there, in an array of CuPy, cuDF or PyTorch:
+        they are looked up without a copy. Addresses in the program's memory are looked up on a device by `lookup_many`
+        and `annotate`, with their option `device`.
+
+        The first call copies the table to the device, and the copy is kept as long as the table or a `DeviceTable`. A
+        device that is not there is a `DeviceError`.
+        """
+        return DeviceTable(self._native.on_device(device))
 
     def stats(self) -> dict[str, Any]:
         """Numbers about the table: routes and engine of each family, columns, sources, size."""
