@@ -105,8 +105,8 @@ portable_arm64() {
 # dependency is C: zstd in annotate and export, ring in server.
 cross() {
     local target compiler crates crate packages left=()
-    local no_c=(core simd filter packet classify engines baselines rib ingest fib testkit feeds)
-    local with_c=(annotate export server daemon python)
+    local no_c=(core simd filter packet classify engines baselines accel rib ingest fib testkit feeds)
+    local with_c=(annotate offload export server daemon python)
     for target in aarch64-unknown-linux-gnu x86_64-pc-windows-gnu aarch64-apple-darwin; do
         if ! rustup target list --installed | grep -qx "$target" && ! rustup target add "$target" 2>/dev/null; then
             left+=("$target: its standard library is not installed, and rustup cannot get it here")
