@@ -5,8 +5,8 @@
 # Where the OpenCL library of oclgrind lies, which interprets kernels and reports races and accesses out of bounds.
 oclgrind=/usr/lib/oclgrind/liboclgrind-rt.so
 
-# kernels_checked: the tests of the contract in the interpreter, with the kernels that they use. The conformance suite would
-# take hours there.
+# kernels_checked: the tests of the contract and those of every kernel on few keys, in the interpreter. The conformance suite
+# would take hours there. Kernels are not optimised: oclgrind 21.10 does not know the rotations that its compiler makes.
 kernels_checked() {
     local log="$target/oclgrind.log"
     if [ "$(uname)" != Linux ] || ! have apt-get; then
@@ -16,8 +16,9 @@ kernels_checked() {
     [ -e "$oclgrind" ] || packages no-such-command=oclgrind
     step "kernels in oclgrind"
     rm -f "$log"
-    OPENCL_DYLIB_PATH=$oclgrind OCLGRIND_DATA_RACES=1 OCLGRIND_CHECK_API=1 OCLGRIND_LOG=$PWD/$log \
-        FIBULA_TEST_DEVICE=opencl:0 cargo test --workspace --test accel --quiet -- --test-threads=1 contract::
+    OCLGRIND_BUILD_OPTIONS=-cl-opt-disable \
+        OPENCL_DYLIB_PATH=$oclgrind OCLGRIND_DATA_RACES=1 OCLGRIND_CHECK_API=1 OCLGRIND_LOG=$PWD/$log \
+        FIBULA_TEST_DEVICE=opencl:0 cargo test --workspace --test accel --quiet -- --test-threads=1 contract:: every_kernel::
     [ ! -s "$log" ] || { head -n 40 "$log" >&2; die "oclgrind found errors: $log"; }
 }
 

@@ -13,7 +13,8 @@ use crate::schemes::{self, Plan};
 const LINE: usize = 64;
 /// The most parts, and the most numbers, of a scheme.
 pub(crate) const PARTS: usize = 8;
-/// Free bytes behind each part at least: kernels that compose a word of aligned ones read up to seven bytes further.
+/// Free bytes behind each part at least. Kernels read further than they need: up to seven bytes where they compose a
+/// word of aligned ones, and up to 16 behind the keys of a record of wideleaf.
 const PADDING: usize = 16;
 /// One byte in so many is left free behind each part but the last, so that a table that grows keeps its layout.
 const SLACK: usize = 16;
@@ -99,6 +100,27 @@ impl Image {
         Self::fresh(&schemes::gather::plan(&words))
     }
 
+    /// The same tables for the other kernel of their scheme, `None` if it has none: eight neighbouring threads,
+    /// *lanes*, compare the eight keys of a node together, for their eight addresses one after the other. Which of the
+    /// two is faster depends on the device; `fibula bench --device` measures both.
+    ///
+    /// ```
+    /// use fibula_accel::Image;
+    /// use fibula_core::{Hop, Routes};
+    /// use fibula_engines::{Isa, Registry};
+    ///
+    /// let routes: Routes<u128> = [("2001:db8::/32".parse()?, Hop::new(1))].into_iter().collect();
+    /// let entry = Registry::product().find::<u128>("planb").unwrap().clone();
+    /// let image = Image::of(&*entry.build(&routes, Isa::best()).unwrap())?;
+    /// let by_lanes = image.by_lanes().expect("PlanB has both");
+    /// assert_eq!((image.kernel(), by_lanes.kernel()), ("planb16", "planb16_lanes"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn by_lanes(&self) -> Option<Self> {
+        let form = schemes::by_lanes(self.form)?;
+        Some(Self { form, head: self.head, lens: self.lens, bytes: self.bytes.clone() })
+    }
+
     /// Reads of a key in [`Image::gather`].
     pub const GATHERS: usize = schemes::gather::READS as usize;
 
@@ -112,14 +134,18 @@ impl Image {
         Self::laid_out(plan, at.map(|at| (at / LINE) as u32))
     }
 
-    /// The tables of an engine that follows the one of this image, in the same places where they fit.
+    /// The tables of an engine that follows the one of this image, in the same places where they fit, for the same of
+    /// the scheme's kernels.
     ///
     /// # Errors
     /// As [`Image::of`].
     pub fn after<A: Addr>(&self, engine: &dyn AnyEngine<A>) -> Result<Self, DeviceError> {
         let (name, tables) =
             engine.persist().ok_or(DeviceError::NoKernel { engine: "this one" })?;
-        let plan = plan::<A>(name, &tables)?;
+        let mut plan = plan::<A>(name, &tables)?;
+        if schemes::is_by_lanes(self.form) {
+            plan.form = schemes::by_lanes(plan.form).unwrap_or(plan.form);
+        }
         let same_parts = plan.parts.len() == self.parts();
         let fits = plan.parts.iter().enumerate().all(|(i, part)| {
             let next = if i + 1 < plan.parts.len() { self.at(i + 1) } else { usize::MAX };
@@ -128,7 +154,7 @@ impl Image {
         if std::ptr::eq(plan.form, self.form) && same_parts && fits {
             return Ok(Self::laid_out(&plan, self.head.at));
         }
-        Self::of(engine)
+        Ok(Self::fresh(&plan))
     }
 
     fn laid_out(plan: &Plan<'_>, at: [u32; PARTS]) -> Self {

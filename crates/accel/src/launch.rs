@@ -5,6 +5,10 @@ use crate::image::Head;
 /// The start of every file of kernels.
 pub(crate) const PRELUDE: &str = include_str!("kernels/prelude.cl");
 
+/// The most threads of a group, and those that look up together, a divisor of it: `GROUP` and `LANES` of the prelude.
+pub(crate) const GROUP: usize = 256;
+pub(crate) const LANES: usize = 8;
+
 /// A file of kernels.
 pub(crate) struct Source {
     pub(crate) file: &'static str,
@@ -76,6 +80,13 @@ mod tests {
         let bits =
             line.strip_prefix(".param .u").expect("a number").split(' ').next().expect("its bits");
         bits.parse::<usize>().expect("its bits") / 8
+    }
+
+    #[test]
+    fn sizes_of_groups_are_those_of_the_prelude() {
+        for line in [format!("#define GROUP {GROUP}"), format!("#define LANES {LANES}")] {
+            assert!(PRELUDE.lines().any(|other| other == line), "{line}");
+        }
     }
 
     /// The compiled file of every form has its kernel, which takes what the host passes, byte for byte.

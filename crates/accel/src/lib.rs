@@ -38,7 +38,7 @@
 //! | `runmap` | IPv4 | a word of 1 MiB, then a record, most often in one line |
 //! | `dir24-8` | IPv4 | an entry of 32 MB, for routes longer than /24 one more |
 //! | `sail-l` | IPv4 | an entry of 128 KB, then at most two more |
-//! | `planb` | IPv6 | a node of 64 bytes a level, then a code |
+//! | `planb` | IPv6 | a node of 64 bytes a level, by one thread or by eight ([`Image::by_lanes`]), then a code |
 //! | `wideleaf` | IPv6 | a word, at most three more, then a record |
 //! | `bloomfwd` | both | a word of a filter for each length, and lines of keys |
 //!

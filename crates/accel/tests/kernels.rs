@@ -14,9 +14,17 @@ fn form<A: DeviceKey>(
     label: &str,
     build: impl Fn(&Routes<A>) -> Result<BoxedEngine<A>, BuildError> + 'static,
 ) -> (String, conform::Build<A>) {
+    imaged(label, move |routes| Ok(Image::of(&*build(routes)?).expect("a kernel for this engine")))
+}
+
+/// An image whose batches are looked up on the device.
+fn imaged<A: DeviceKey>(
+    label: &str,
+    image: impl Fn(&Routes<A>) -> Result<Image, BuildError> + 'static,
+) -> (String, conform::Build<A>) {
     let device = driven();
     let build = move |routes: &Routes<A>| -> Result<Box<dyn fibula_core::Lookup<A>>, BuildError> {
-        let image = Image::of(&*build(routes)?).expect("a kernel for this engine");
+        let image = image(routes)?;
         Ok(match &device {
             Some(device) => Box::new(OnDevice::new(&**device, image)),
             None => Box::new(Walked::new(image.into())),
@@ -27,6 +35,15 @@ fn form<A: DeviceKey>(
 
 fn named<A: DeviceKey>(name: &'static str) -> (String, conform::Build<A>) {
     form(name, move |routes| build(name, routes))
+}
+
+/// The kernel of this engine's tables that looks up by lanes.
+fn by_lanes(name: &'static str) -> (String, conform::Build<u128>) {
+    let image_of = |engine: &BoxedEngine<u128>| {
+        let image = Image::of(&**engine).expect("a kernel for this engine");
+        image.by_lanes().expect("a kernel by lanes")
+    };
+    imaged(&format!("{name}, by lanes"), move |routes| Ok(image_of(&build(name, routes)?)))
 }
 
 /// The hash functions of the first are H2 and MurmurHash3's finaliser; the other one hashes with seeds.
@@ -60,7 +77,7 @@ fn wideleaf_shapes() -> conform::Builders<u128> {
 conforms!(runmap_kernels, u32, runmap_widths());
 conforms!(dir24_8_kernels, u32, vec![named("dir24-8"), named("dir24-8-wide")]);
 conforms!(sail_l_kernels, u32, vec![named("sail-l"), named("sail-l-wide")]);
-conforms!(planb_kernels, u128, vec![named("planb")]);
+conforms!(planb_kernels, u128, vec![named("planb"), by_lanes("planb")]);
 conforms!(bloomfwd_kernels_v4, u32, BLOOMFWD.map(named).into());
 conforms!(bloomfwd_kernels_v6, u128, BLOOMFWD.map(named).into());
 conforms!(wideleaf_kernels, u128, wideleaf_shapes());

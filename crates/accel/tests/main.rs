@@ -3,6 +3,7 @@
 mod common;
 mod contract;
 mod cuda;
+mod every_kernel;
 mod kernels;
 mod pipeline;
 mod resident;

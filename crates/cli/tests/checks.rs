@@ -210,7 +210,8 @@ fn bench_measures_a_device() {
     let record = json(&[&args[..], &["--json", "--threads", "2"]].concat());
     let rows = record["rows"].as_array().unwrap();
     let kernels: Vec<&str> = rows.iter().map(|row| row["kernel"].as_str().unwrap()).collect();
-    assert!(kernels.contains(&"runmap16") && kernels.contains(&"wideleaf16"), "{kernels:?}");
+    let expected = ["runmap16", "wideleaf16", "planb16", "planb16_lanes"];
+    assert!(expected.iter().all(|kernel| kernels.contains(kernel)), "{kernels:?}");
     for row in rows {
         for rate in [
             "cpu_mlps",

@@ -6,10 +6,10 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
 
 use super::Function;
-use crate::launch::{Arguments, Takes};
+use crate::launch::{Arguments, GROUP, Takes};
 
 /// Threads of a block.
-const BLOCK: u32 = 256;
+const BLOCK: u32 = GROUP as u32;
 
 /// Where the arguments are: the driver copies them when the kernel is enqueued.
 struct Places<'a>(Vec<*mut c_void>, PhantomData<&'a ()>);
@@ -34,8 +34,8 @@ pub(super) unsafe fn launch(
     arguments.pass_to(&mut places);
     let (grid, block) = ((arguments.count.div_ceil(BLOCK), 1, 1), (BLOCK, 1, 1));
     // SAFETY: the arguments are those of all kernels (`prelude.cl`), in their order and with their types. Thread `i`
-    // reads key `i` and writes hop `i`, if it is below `count`. The table is what the kernel takes it for: its image is
-    // of an engine that was built, or checked when it was loaded, so every place that a lookup reads is in the table or
-    // in its padding.
+    // reads key `i`, or the last one, and writes hop `i` if it is below `count`. The table is what the kernel takes it
+    // for: its image is of an engine that was built, or checked when it was loaded, so every place that a lookup reads
+    // is in the table or in its padding.
     unsafe { result::launch_kernel(kernel.0, grid, block, 0, stream, &mut places.0) }
 }

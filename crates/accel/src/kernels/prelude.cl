@@ -1,5 +1,6 @@
 // The words of all kernels. A kernel looks up key `i` in thread `i`; neighbouring threads read neighbouring keys and
-// write neighbouring hops. The text is OpenCL C 1.2 without extensions; behind `cuda.h` it is CUDA, too.
+// write neighbouring hops. Threads are started in groups of at most GROUP, a multiple of LANES; those behind the batch
+// write nothing. The text is OpenCL C 1.2 without extensions; behind `cuda.h` it is CUDA, too.
 
 typedef uchar u8;
 typedef ushort u16;
@@ -8,6 +9,7 @@ typedef ulong u64;
 typedef ulong2 u128;
 
 #define GLOBAL __global
+#define LOCAL __local
 #ifndef INLINE
 #define INLINE static inline
 #endif
@@ -52,4 +54,30 @@ INLINE u128 swapped_u128(u128 key)
         u32 i = (u32)get_global_id(0);                                                                         \
         if (i < count)                                                                                         \
             hops[i] = lookup(table, head, is_network ? swapped_##key(keys[i]) : keys[i]) - 1;                  \
+    }
+
+// Neighbouring threads that look their keys up together, and the most threads of a group.
+#define LANES 8
+#define GROUP 256
+// A variable that a group's threads share, at the start of a kernel.
+#ifndef SHARED
+#define SHARED __local
+#endif
+// Lanes wait for each other here, and then see what the others have written. All threads of a group come to it.
+#define WAIT_FOR_LANES barrier(CLK_LOCAL_MEM_FENCE)
+
+// As `KERNEL`, of lookups that lanes do together: each has a `shared` with the others, and its number among them. All
+// threads of a group enter `lookup`, those behind the batch with its last key.
+#define LANES_KERNEL(name, key, shared, lookup)                                                                \
+    __kernel void name(GLOBAL const key *restrict keys, GLOBAL u32 *restrict hops, u32 count, u32 is_network,  \
+                       GLOBAL const u8 *restrict table, Head head)                                             \
+    {                                                                                                          \
+        SHARED shared groups[GROUP / LANES];                                                                   \
+        u32 thread = (u32)get_local_id(0);                                                                     \
+        u32 i = (u32)get_global_id(0);                                                                         \
+        key addr = keys[i < count ? i : count - 1];                                                            \
+        addr = is_network ? swapped_##key(addr) : addr;                                                        \
+        u32 code = lookup(table, head, addr, &groups[thread / LANES], thread % LANES);                         \
+        if (i < count)                                                                                         \
+            hops[i] = code - 1;                                                                                \
     }

@@ -44,13 +44,14 @@ INLINE u32 window_key(GLOBAL const Window *window, u128 addr)
             }                                                                                                  \
             u32 is_record = word >> 30;                                                                        \
             u32 byte = is_record ? word >> 3 & 0x7fffffcu : 32, keys = is_record ? word & 31 : 0;              \
-            /* How many of at most 31 keys are below, by halves. */                                            \
-            u32 first = byte / 2, rank = 0;                                                                    \
-            for (u32 step = 16; step > 0; step >>= 1) {                                                        \
-                u32 next = rank + step;                                                                        \
-                u32 last = units[first + (next < keys ? next : keys) - 1];                                     \
-                rank = ((next <= keys) & (last < key >> 16)) ? next : rank;                                    \
-            }                                                                                                  \
+            /* How many of at most 31 keys are below: every eighth key tells in which eight to count, so only two */\
+            /* groups of reads wait for each other. The last ones may lie behind the keys, and do not count then. */\
+            u32 first = byte / 2, sought = key >> 16, rank = 0;                                                \
+            for (u32 last = 7; last < 31; last += 8)                                                           \
+                rank += ((last < keys) & (units[first + (last < keys ? last : 0)] < sought)) ? 8 : 0;          \
+            u32 eight = first + rank, left = keys - rank;                                                      \
+            for (u32 i = 0; i < 8; i++)                                                                        \
+                rank += ((i < left) & (units[eight + i] < sought)) ? 1 : 0;                                    \
             u32 found = codes[(byte + 2 * keys + bytes_of_code - 1) / bytes_of_code + rank];                   \
             u32 code = is_record ? found : word;                                                               \
             u32 block = top - code;                                                                            \

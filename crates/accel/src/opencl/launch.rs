@@ -29,8 +29,8 @@ pub(super) unsafe fn launch(
     arguments.pass_to(&mut run);
     let threads = (arguments.count as usize).next_multiple_of(group);
     run.set_global_work_size(threads).set_local_work_size(group);
-    // SAFETY: the arguments are those of all kernels (`prelude.cl`). Thread `i` reads key `i` and writes hop `i`, if it
-    // is below `count`. The table is what the kernel takes it for: its image is of an engine that was built, or checked
-    // when it was loaded, so every place that a lookup reads is in the table or in its padding.
+    // SAFETY: the arguments are those of all kernels (`prelude.cl`). Thread `i` reads key `i`, or the last one, and
+    // writes hop `i` if it is below `count`. The table is what the kernel takes it for: its image is of an engine that
+    // was built, or checked when it was loaded, so every place that a lookup reads is in the table or in its padding.
     unsafe { run.enqueue_nd_range(queue) }
 }

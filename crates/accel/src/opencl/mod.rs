@@ -23,16 +23,15 @@ use opencl3::program::Program;
 use crate::device::{Device, DeviceTable, Listing, Slot};
 use crate::error::DeviceError;
 use crate::image::{Form, Image};
-use crate::launch::{PRELUDE, Source};
+use crate::launch::{GROUP, LANES, PRELUDE, Source};
 use crate::resident::{DeviceBuffer, InFlight, ResidentBatch};
+use crate::schemes;
 use resident::ClBuffer;
 use slot::ClSlot;
 use table::ClTable;
 
 /// What the installable client driver says if no driver is registered.
 const PLATFORM_NOT_FOUND: i32 = -1001;
-/// Threads of a work group.
-const GROUP: usize = 256;
 
 /// A device of an OpenCL driver.
 pub(crate) struct ClDevice(Arc<Shared>);
@@ -50,6 +49,7 @@ struct Opened {
     description: String,
     context: Context,
     is_unified: bool,
+    /// Threads of a work group.
     group: usize,
     /// The compiled files, by name.
     programs: Mutex<HashMap<&'static str, Arc<Program>>>,
@@ -154,6 +154,13 @@ impl Shared {
 
     /// The compiled file of a form, from the first time on.
     fn program(&self, form: &Form) -> Result<Arc<Program>, DeviceError> {
+        let group = self.opened.group;
+        if schemes::is_by_lanes(form) && !group.is_multiple_of(LANES) {
+            let reason = format!(
+                "its work groups have {group} threads, and {LANES} lanes need a multiple of them"
+            );
+            return Err(failed(&self.name, "start lanes", reason));
+        }
         let Source { file, text, .. } = form.source;
         let mut programs = self.opened.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = programs.get(file) {

@@ -10,6 +10,7 @@ mod sail_l;
 mod wideleaf;
 
 use std::borrow::Cow;
+use std::ptr;
 
 use bytemuck::Pod;
 use fibula_core::{Family, TableRef};
@@ -45,6 +46,17 @@ pub(crate) fn plan<'a>(
     }
 }
 
+/// The form for the same tables whose kernel looks up by lanes ([`Image::by_lanes`](crate::Image::by_lanes)).
+pub(crate) fn by_lanes(form: &Form) -> Option<&'static Form> {
+    let mut forms = planb::FORMS.iter().zip(&planb::BY_LANES);
+    forms.find_map(|(one, by_lanes)| ptr::eq(one, form).then_some(by_lanes))
+}
+
+/// Whether its kernel looks up by lanes.
+pub(crate) fn is_by_lanes(form: &Form) -> bool {
+    planb::BY_LANES.iter().any(|by_lanes| ptr::eq(by_lanes, form))
+}
+
 /// All forms, those of a file one after the other.
 #[cfg(test)]
 pub(crate) fn forms() -> impl Iterator<Item = &'static Form> {
@@ -53,6 +65,7 @@ pub(crate) fn forms() -> impl Iterator<Item = &'static Form> {
         &dir24_8::FORMS,
         &sail_l::FORMS,
         &planb::FORMS,
+        &planb::BY_LANES,
         &wideleaf::FORMS,
         &gather::FORMS,
     ];

@@ -10,6 +10,12 @@ pub(super) static FORMS: [Form; 2] = [
     Form { kernel: "planb32", source: &SOURCE, walk: Walk::V6(code::<u32>) },
 ];
 
+/// The same for the kernels whose lanes compare the keys of a node together.
+pub(super) static BY_LANES: [Form; 2] = [
+    Form { kernel: "planb16_lanes", source: &SOURCE, walk: Walk::V6(code::<u16>) },
+    Form { kernel: "planb32_lanes", source: &SOURCE, walk: Walk::V6(code::<u32>) },
+];
+
 /// Keys of a node.
 const KEYS: usize = 8;
 

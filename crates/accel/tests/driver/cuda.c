@@ -3,17 +3,22 @@
 // It is stricter than a real one where mistakes would show on a GPU only at times, and ends the program then: work is
 // done when somebody waits for it and not before, addresses of the device are none of the host's, every copy and kernel
 // must lie in memory that is allocated at that time, every call but a few needs a current context, and nothing may be
-// left at the end. With DRIVER_FAILS=N the kernel number N fails, and then everything, as after a fault on a GPU.
+// left at the end. Threads run one after the other, those of kernels by lanes from one wait to the next.
+// With DRIVER_FAILS=N the kernel number N fails, and then everything, as after a fault on a GPU.
 
 #define _GNU_SOURCE
+#undef _FORTIFY_SOURCE // it takes jumps from one stack to another for mistakes
 #include <dlfcn.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 static _Thread_local unsigned thread_id;
+static void wait_for_warp(void);
 
 typedef unsigned char uchar;
 typedef struct {
@@ -22,9 +27,13 @@ typedef struct {
 
 #define __kernel __attribute__((visibility("default")))
 #define __global
+#define __local
+#define SHARED static
 #define restrict __restrict__
 #define popcount(bits) __builtin_popcountll(bits)
 #define get_global_id(axis) thread_id
+#define get_local_id(axis) (thread_id % GROUP)
+#define barrier(fence) wait_for_warp()
 
 #include "prelude.cl"
 
@@ -124,6 +133,7 @@ typedef struct {
     size_t key_bytes;
     Pointer table;
     u32 count, is_network, threads;
+    bool is_by_lanes;
     Head head;
     Event *event;
 } Work;
@@ -139,6 +149,69 @@ static Stream streams;
 
 static Stream *named(Stream *stream) { return (u64)stream <= 1 ? &streams : stream; }
 
+static void run_thread(const Work *work)
+{
+    const u8 *keys = on_device(work->from, work->count * work->key_bytes), *table = on_device(work->table, 64);
+    u32 *hops = (u32 *)on_device(work->to, work->count * 4ul);
+    work->kernel(keys, hops, work->count, work->is_network, table, work->head);
+}
+
+// The threads of a warp, each with a stack of its own, and where it waits.
+enum { WARP = 32 };
+typedef enum { FRESH, WAITING, DONE } State;
+static u8 stacks[WARP][1 << 16];
+static ucontext_t starts[WARP];
+static jmp_buf waits[WARP], warp_goes_on;
+static State states[WARP];
+static const Work *work_of_warp;
+
+static void wait_for_warp(void)
+{
+    u32 thread = thread_id % WARP;
+    states[thread] = WAITING;
+    if (_setjmp(waits[thread]) == 0)
+        _longjmp(warp_goes_on, 1);
+}
+
+static void start_in_warp(void)
+{
+    run_thread(work_of_warp);
+    states[thread_id % WARP] = DONE;
+    _longjmp(warp_goes_on, 1);
+}
+
+// Runs the thread until it waits or ends.
+static __attribute__((noinline)) void go_on(u32 thread)
+{
+    if (_setjmp(warp_goes_on) != 0)
+        return;
+    if (states[thread] == WAITING)
+        _longjmp(waits[thread], 1);
+    setcontext(&starts[thread]);
+}
+
+// From one wait to the next, the threads run forwards and then backwards: what one of them reads too early differs. All
+// of them come to each wait.
+static void run_warp(const Work *work, u32 first)
+{
+    work_of_warp = work;
+    for (u32 i = 0; i < WARP; i++) {
+        getcontext(&starts[i]);
+        starts[i].uc_stack.ss_sp = stacks[i];
+        starts[i].uc_stack.ss_size = sizeof stacks[i];
+        makecontext(&starts[i], start_in_warp, 0);
+        states[i] = FRESH;
+    }
+    for (u32 order = 0; states[0] != DONE; order ^= WARP - 1) {
+        for (u32 i = 0; i < WARP; i++) {
+            thread_id = first + (i ^ order);
+            go_on(i ^ order);
+        }
+        for (u32 i = 1; i < WARP; i++)
+            CHECK(states[i] == states[0]);
+    }
+}
+
 static void run(const Work *work)
 {
     switch (work->kind) {
@@ -147,10 +220,13 @@ static void run(const Work *work)
     case ON_IT: memcpy(on_device(work->to, work->len), on_device(work->from, work->len), work->len); break;
     case RECORD: work->event->is_done = 1; break;
     case RUN: {
-        const u8 *keys = on_device(work->from, work->count * work->key_bytes), *table = on_device(work->table, 64);
-        u32 *hops = (u32 *)on_device(work->to, work->count * 4ul);
-        for (thread_id = 0; thread_id < work->threads; thread_id++)
-            work->kernel(keys, hops, work->count, work->is_network, table, work->head);
+        if (work->is_by_lanes) {
+            for (u32 first = 0; first < work->threads; first += WARP)
+                run_warp(work, first);
+        } else {
+            for (thread_id = 0; thread_id < work->threads; thread_id++)
+                run_thread(work);
+        }
     }
     }
 }
@@ -324,6 +400,7 @@ CALL cuLaunchKernel(Kernel *kernel, u32 x, u32 y, u32 z, u32 block_x, u32 block_
     const char *name = symbol.dli_sname;
     bool is_v6 = strstr(name, "planb") || strstr(name, "wideleaf") || strstr(name, "bloomfwd6");
     Work work = {.kind = RUN, .kernel = kernel, .key_bytes = is_v6 ? 16 : 4, .threads = x * block_x};
+    work.is_by_lanes = strstr(name, "_lanes") != NULL;
     // The driver copies arguments at once.
     work.from = *(Pointer *)arguments[0];
     work.to = *(Pointer *)arguments[1];
@@ -331,6 +408,7 @@ CALL cuLaunchKernel(Kernel *kernel, u32 x, u32 y, u32 z, u32 block_x, u32 block_
     work.is_network = *(u32 *)arguments[3];
     work.table = *(Pointer *)arguments[4];
     work.head = *(Head *)arguments[5];
+    CHECK(block_x == GROUP);
     CHECK(work.threads >= work.count && work.threads < work.count + block_x);
     if (__atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED) == (fails ? atoi(fails) : -1)) {
         // The fault shows when somebody waits.

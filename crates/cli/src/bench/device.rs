@@ -120,7 +120,7 @@ impl Bench<'_> {
             for (batch, slots) in sizes.collect::<Vec<_>>() {
                 let mut cases = Vec::new();
                 for built in built {
-                    cases.extend(self.case(device, built, batch as usize, slots)?);
+                    cases.extend(self.cases(device, built, batch as usize, slots)?);
                 }
                 for _ in 0..self.args.runs {
                     for case in &mut cases {
@@ -146,24 +146,20 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// The table on the device; none if there is no kernel for it.
-    fn case<'e, A: DeviceKey>(
+    /// The table on the device, for each kernel of its scheme; none if there is no kernel for it.
+    fn cases<'e, A: DeviceKey>(
         &self,
         device: &Arc<dyn Device>,
         built: &'e Built<A>,
         batch: usize,
         slots: u32,
-    ) -> Result<Option<Case<'e, A>>, Failure> {
-        let made = || {
-            let image = Arc::new(Image::of(&*built.engine)?);
-            let offloaded = Offloaded { engine: &built.engine, table: device.upload(image)? };
-            Ok((offloaded, Pipeline::new(device.clone(), slots as usize, batch)?))
-        };
-        match made() {
-            Ok((offloaded, pipeline)) => Ok(Some(Case {
+    ) -> Result<Vec<Case<'e, A>>, Failure> {
+        let case = |image: Image| {
+            let table = device.upload(image.into())?;
+            Ok(Case {
                 built,
-                offloaded,
-                pipeline,
+                offloaded: Offloaded { engine: &built.engine, table },
+                pipeline: Pipeline::new(device.clone(), slots as usize, batch)?,
                 cpu: Vec::new(),
                 kernel: Vec::new(),
                 device: Vec::new(),
@@ -174,13 +170,21 @@ impl Bench<'_> {
                 latency: Vec::new(),
                 failures: 0,
                 is_wrong: false,
-            })),
+            })
+        };
+        let made = || {
+            let image = Image::of(&*built.engine)?;
+            let by_lanes = image.by_lanes();
+            [Some(image), by_lanes].into_iter().flatten().map(case).collect()
+        };
+        match made() {
+            Ok(cases) => Ok(cases),
             // Of `--engines all`, those with a kernel are meant.
             Err(error @ DeviceError::NoKernel { .. }) => {
                 if !self.args.engines.iter().any(|engine| engine == "all") {
                     note(format_args!("skipped, IP{}: {error}", A::FAMILY));
                 }
-                Ok(None)
+                Ok(Vec::new())
             }
             Err(error) => Err(Failure::new(error)),
         }
