@@ -6,6 +6,7 @@ lint() {
     packages shellcheck=shellcheck
     step "shell scripts"; shellcheck dev .ci/run tools/*.sh
     step "formatting"; cargo fmt --all --check
+    step "the table of figures"; "$(python_for "$target/python")" bench/papers/run.py table
     step "clippy"; cargo clippy --workspace --all-targets --quiet -- -D warnings
     step "dependencies: licences, sources, duplicates"
     cargo_deny

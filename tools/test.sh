@@ -7,6 +7,9 @@
 # each crate's integration tests are one binary that is called as the crate.
 all=(--workspace --lib --bin fibula --bin bloomfwd --bin hpbf --bin planb --tests)
 
+# The programs of the papers' figures.
+figures=(--example dxr_paper_tables --example updates_by_length --example sail_on_chip --example dpcpe)
+
 # The tests whose result depends on the instruction set. Those that force each one, and long ones that run no kernel, are
 # in modules called any_isa.
 scalar=(--workspace --lib --test annotate --test engines -- --skip any_isa::)
@@ -25,7 +28,7 @@ run_tests() {
     begin python_environment
     lint
     # With the server that the looking glass is tested on.
-    step "compiling all tests"; cargo build "${all[@]}" --example glass --quiet
+    step "compiling all tests"; cargo build "${all[@]}" "${figures[@]}" --example glass --quiet
     end
     # They start programs and wait for them: there is room for tests that compute.
     begin test_programs
@@ -52,6 +55,7 @@ run_tests() {
 # What is tested as its users run it, on what was compiled for the tests.
 test_programs() {
     step "the Python package"; python_built_here
+    step "the papers' figures, small"; "$(python_for "$target/python")" bench/papers/run.py check --programs "$target/debug"
     step "the demo, small"; profile=debug demo 20000 20000 auto scalar
     if glass_browser >/dev/null; then
         step "the looking glass"; glass

@@ -1,6 +1,6 @@
 //! What SAIL keeps on the chip, beside PBF: figures 6 and 7 of the paper; and how many hash tables a lookup in PBF
 //! asks, of which the paper says 1.003: for addresses of random prefixes that have a filter (9 bits or more).
-//! `cargo run --release -p fibula-baselines --example sail_on_chip`.
+//! `cargo run --release -p fibula-baselines --example sail_on_chip`, or with `-- N` the first N years alone.
 //!
 //! The paper's tables are RIPE's of 1 January 2008 to 2013, and of 13 collectors on 8 August 2013. They
 //! are not to be had, and the text gives one number: 0.759 MB for rrc00 with 476,311 prefixes. Generated
@@ -34,14 +34,21 @@ const RRC00_MB: f64 = 0.759;
 /// The paper's megabytes: 8 KB + 128 KB + 2 MB are 2.13 of them.
 const MB: f64 = 1048576.0;
 
-fn main() {
+fn main() -> Result<(), String> {
+    let years = match std::env::args().nth(1) {
+        Some(years) => years.parse().map_err(|error| format!("{years}: {error}"))?,
+        None => YEARS.len(),
+    };
     println!(
         "on-chip MB (2^20 bytes)                        prefixes  SAIL_L     PBF  SAIL_U  SAIL_B  PBF's probes"
     );
     println!("at most, for any table{:>41.3}", OnChip::SAIL_L_MOST as f64 / MB);
     println!("\nfigure 6: the growth from year to year");
-    for (year, prefixes) in YEARS {
+    for &(year, prefixes) in YEARS.iter().take(years) {
         row(&format!("generated, {year}"), &generated(year, prefixes, 1));
+    }
+    if years < YEARS.len() {
+        return Ok(());
     }
     println!("\nfigure 7: tables of August 2013");
     println!("{:<44}{RRC00:>10} {RRC00_MB:>7.3}", "paper, rrc00");
@@ -57,6 +64,7 @@ fn main() {
     for (name, routes) in real() {
         row(&name, &routes);
     }
+    Ok(())
 }
 
 fn row(name: &str, routes: &Routes<u32>) {

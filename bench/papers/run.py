@@ -1,0 +1,194 @@
+"""Repeats the papers' figures (figures.toml), keeps a record of each, and writes the table of docs/papers.md.
+
+  run.py run --programs target/dist --out bench/records/CPU/DATE [NAME...]
+  run.py check --programs target/debug       every program once, with little to do, for its answers
+  run.py table [--write]                     compares the table of docs/papers.md with the definitions, or writes it
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PAGE = ROOT / "docs/papers.md"
+BEGIN, END = "<!-- figures: written by ./dev papers --table -->", "<!-- end of figures -->"
+STATES = {"whole": "repeated", "part": "in part", "none": "not repeated"}
+
+Figure = dict[str, Any]
+
+
+def figures() -> list[Figure]:
+    with open(HERE / "figures.toml", "rb") as file:
+        found: list[Figure] = tomllib.load(file)["figure"]
+    known = {"id", "paper", "number", "shows", "program", "args", "small", "with", "state", "differs"}
+    names = [figure["id"] for figure in found]
+    for figure in found:
+        name = figure["id"]
+        assert set(figure) <= known, f"{name}: unknown fields {set(figure) - known}"
+        assert names.count(name) == 1, f"{name}: twice"
+        assert figure["state"] in STATES, f"{name}: state {figure['state']!r}"
+        assert (figure["state"] == "whole") == ("differs" not in figure), f"{name}: what differs, unless it is whole"
+        measured = "program" in figure or figure.get("with") in names
+        assert measured == (figure["state"] != "none"), f"{name}: measured, or not repeated"
+    return found
+
+
+def command(figure: Figure, programs: Path, options: list[str], places: dict[str, str]) -> list[str]:
+    folder, name = programs, figure["program"]
+    if name.startswith("example:"):
+        folder, name = programs / "examples", name.removeprefix("example:")
+    return [str(folder / name), *(option.format(**places) for option in options)]
+
+
+def rows(figure: Figure, text: str) -> Any:
+    """The output of a program: JSON, CSV as a list of rows, or the lines of a text."""
+    if text.startswith(("{", "[")):
+        return json.loads(text)
+    lines = text.splitlines()
+    if figure["program"] in ("bloomfwd", "hpbf", "planb", "example:dpcpe"):
+        return list(csv.DictReader(io.StringIO(text)))
+    return lines
+
+
+def run(figure: Figure, line: list[str]) -> tuple[Any, str, float]:
+    """The rows of a program, what it said, and its seconds."""
+    start = time.monotonic()
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(line)}: exit code {done.returncode}\n{done.stderr}{done.stdout[-2000:]}")
+    found = rows(figure, done.stdout)
+    if not found:
+        raise RuntimeError(f"{' '.join(line)}: no rows\n{done.stderr}")
+    return found, done.stderr, time.monotonic() - start
+
+
+def stamp(programs: Path) -> Any:
+    """On which machine, of which commit and when: as `fibula bench` says it."""
+    options = ["--table", "gen:v4:2024:10:1", "--engines", "lower-bound", "--runs", "1", "--keys", "1000"]
+    line = [str(programs / "fibula"), "bench", *options, "--json"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["stamp"]
+
+
+def measure(args: argparse.Namespace) -> int:
+    chosen = figures()
+    names = {figure["id"] for figure in chosen}
+    if unknown := set(args.names) - names:
+        print(f"no figure {sorted(unknown)}; there are {', '.join(sorted(names))}", file=sys.stderr)
+        return 2
+    wanted = {figure.get("with", figure["id"]) for figure in chosen if not args.names or figure["id"] in args.names}
+    places = {"threads": str(os.cpu_count()), "addresses": args.addresses or ""}
+    args.out.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    for figure in chosen:
+        name = figure["id"]
+        if name not in wanted or "program" not in figure:
+            if name in args.names and figure["state"] == "none":
+                print(f"{name}: not repeated: {figure['differs']}")
+            continue
+        if not args.addresses and any("{addresses}" in option for option in figure.get("args", [])):
+            print(f"{name}: SKIPPED: it needs files of addresses, --addresses FILE,...")
+            continue
+        line = command(figure, args.programs, figure.get("args", []), places)
+        print(f"{name}: {' '.join(line)}", flush=True)
+        taken = stamp(args.programs)
+        try:
+            found, said, seconds = run(figure, line)
+        except (OSError, RuntimeError, ValueError) as error:
+            print(f"{name}: FAILED: {error}", file=sys.stderr)
+            failed += 1
+            continue
+        taken["command"] = " ".join([Path(line[0]).name, *line[1:]])
+        about = {key: figure[key] for key in ("id", "paper", "number", "shows", "state", "differs") if key in figure}
+        record = {"figure": about, "stamp": taken, "seconds": round(seconds, 1), "said": said, "rows": found}
+        path = args.out / f"{name}.json"
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(record, indent=1) + "\n")
+        part.replace(path)
+        if isinstance(found, list) and found and isinstance(found[0], dict):
+            with open(args.out / f"{name}.csv", "w", newline="") as file:
+                writer = csv.DictWriter(file, list(found[0]), extrasaction="ignore")
+                writer.writeheader()
+                writer.writerows(found)
+    return 1 if failed else 0
+
+
+def check(args: argparse.Namespace) -> int:
+    places, start = {"threads": "2", "addresses": ""}, time.monotonic()
+    done = 0
+    for figure in figures():
+        if "small" not in figure:
+            continue
+        line = command(figure, args.programs, figure["small"], places)
+        run(figure, line)
+        done += 1
+    print(f"{done} programs of figures ran, in {time.monotonic() - start:.0f} s")
+    return 0
+
+
+def newest(figure: Figure) -> str:
+    """The newest record of a figure, as a link."""
+    name = figure.get("with", figure["id"])
+    records = sorted(ROOT.glob(f"bench/records/*/*/{name}.json"), key=lambda path: (path.parent.name, path))
+    if not records:
+        return ""
+    path = records[-1].relative_to(ROOT)
+    return f"[{path.parts[2]}, {path.parts[3]}](../{path})"
+
+
+def table() -> str:
+    lines = ["| figure | shows | state | what differs | newest record |", "|---|---|---|---|---|"]
+    for figure in figures():
+        cells = [f"{figure['paper']} {figure['number'].lower()}, `{figure['id']}`", figure["shows"]]
+        cells += [STATES[figure["state"]], figure.get("differs", ""), newest(figure)]
+        lines.append(f"| {' | '.join(cells)} |")
+    states = [figure["state"] for figure in figures()]
+    counts = ", ".join(f"{states.count(state)} {text}" for state, text in STATES.items())
+    return f"{BEGIN}\n{len(states)} entries: {counts}.\n\n" + "\n".join(lines) + f"\n{END}"
+
+
+def write_table(args: argparse.Namespace) -> int:
+    page = PAGE.read_text()
+    before, after = page.index(BEGIN), page.index(END) + len(END)
+    new = page[:before] + table() + page[after:]
+    if args.write:
+        PAGE.write_text(new)
+        return 0
+    if new != page:
+        print("the table of figures in docs/papers.md is not that of bench/papers/figures.toml: run ./dev papers --table", file=sys.stderr)
+        return 1
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("run")
+    one.add_argument("names", nargs="*", metavar="NAME")
+    one.add_argument("--programs", type=Path, required=True)
+    one.add_argument("--out", type=Path, required=True)
+    one.add_argument("--addresses", help="files of real addresses, for Bloomfwd's figure 4")
+    one.set_defaults(run=measure)
+    two = commands.add_parser("check")
+    two.add_argument("--programs", type=Path, required=True)
+    two.set_defaults(run=check)
+    three = commands.add_parser("table")
+    three.add_argument("--write", action="store_true")
+    three.set_defaults(run=write_table)
+    args = parser.parse_args()
+    return int(args.run(args))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
