@@ -2,8 +2,48 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # target is lib.sh's
 
-# bench [TABLE...]: the standard measurements, recorded by CPU and date.
+# bench [quick | full | compare OLD NEW | TABLE...]: beside rivals, or our engines alone; recorded by CPU and date.
 bench() {
+    case ${1:-} in
+        quick) [ $# = 1 ] || die "bench quick takes no more"; bench_beside quick-v4 quick-v6 ;;
+        full)
+            [ $# = 1 ] || die "bench full takes no more"
+            build dist # reads tables of files
+            local definitions=()
+            for definition in bench/definitions/*.toml; do definitions+=("$(basename "$definition" .toml)"); done
+            bench_beside "${definitions[@]}" ;;
+        compare) harness "$@" ;;
+        *) bench_engines "$@" ;;
+    esac
+}
+
+# harness ARGUMENT...: the program of bench/, a workspace of its own.
+harness() {
+    cargo build --quiet --locked --manifest-path bench/Cargo.toml --package bench-harness --target-dir bench/target
+    bench/target/debug/bench-harness "$@"
+}
+
+# bench_beside DEFINITION...: contestants in turns, each checked first. DPDK's tables are on reserved pages if this is root.
+bench_beside() {
+    local pages=/proc/sys/vm/nr_hugepages before
+    if [ "$(id -u)" = 0 ] && [ -w "$pages" ]; then
+        before=$(cat "$pages")
+        # shellcheck disable=SC2064 # the number of now
+        trap "echo $before >$pages" EXIT
+        [ "$before" -ge 1536 ] || echo 1536 >"$pages" || say "the system gives no huge pages: DPDK's tables have none"
+    fi
+    harness run --fibula "$target/dist/fibula" --out "bench/records/$(cpu)/$(date -u +%F)" "$@" ||
+        say "a contestant was wrong or had to stop, as is said above"
+}
+
+# bench_check: the answers of all contestants that can take part, on the small tables.
+bench_check() {
+    cargo test --quiet --locked --manifest-path bench/Cargo.toml --target-dir bench/target
+    harness check
+}
+
+# bench_engines [TABLE...]: the standard measurements of our engines.
+bench_engines() {
     build dist
     local table record part="$target/bench-record.md"
     record="bench/records/$(cpu)/$(date -u +%F).md"

@@ -10,14 +10,14 @@ const LIBRARIES: &[&str] = &["rte_lpm", "rte_fib", "rte_rib", "rte_rcu"];
 const SHIM: &str = "../../../crates/dpdk/shim";
 
 fn main() {
-    for file in ["rival.c", "rival.h", SHIM] {
+    for file in ["rival.c", "rival.h", "tables.c", "tables.h", SHIM] {
         println!("cargo::rerun-if-changed={file}");
     }
     for name in ["PKG_CONFIG_PATH", "LIBCLANG_PATH", "FIBULA_DPDK_CPU"] {
         println!("cargo::rerun-if-env-changed={name}");
     }
     let mut code = cc::Build::new();
-    code.file("rival.c").include(".").include(SHIM).opt_level(3).std("gnu11");
+    code.files(["rival.c", "tables.c"]).include(".").include(SHIM).opt_level(3).std("gnu11");
     code.force_frame_pointer(false).flag("-ftls-model=initial-exec");
     for flag in pkg_config("--cflags") {
         match flag.strip_prefix("-I") {
@@ -38,7 +38,7 @@ fn main() {
     bindgen::Builder::default()
         .header("rival.h")
         .clang_arg(format!("-I{SHIM}"))
-        .allowlist_file(".*rival\\.h")
+        .allowlist_file(".*(rival|tables)\\.h")
         .constified_enum_module("fib_kind")
         .generate()
         .unwrap_or_else(|error| panic!("no bindings (Debian: apt install libclang-dev): {error}"))

@@ -3,6 +3,7 @@
 #define FIBULA_RIVAL_H
 
 #include "shim.h"
+#include "tables.h"
 
 /* Bytes of a generated frame. */
 #define FIB_FRAME 64
@@ -38,17 +39,8 @@ int fib_rival_open(const char *devargs);
 /* Has the packets of a device's queue be the flows, in a circle; they must live until it is closed. */
 int fib_traffic_attach(uint16_t port, uint16_t queue, struct fib_traffic *traffic);
 
-enum fib_kind { FIB_KIND_NONE, FIB_KIND_LPM, FIB_KIND_FIB, FIB_KIND_LPM6, FIB_KIND_FIB6 };
-
-struct fib_table;
-
-/* A table of the kind that takes so many routes and as many groups of 256 as its scheme needs at most. NULL: no memory. */
-struct fib_table *fib_table_new(enum fib_kind kind, uint32_t routes, uint32_t groups);
-/* Adds a route: the address as it lies in a packet. Shorter prefixes come first. */
-int fib_table_add(struct fib_table *table, const uint8_t *address, uint8_t len, uint32_t hop);
 /* The hop of an address, or UINT32_MAX. */
 uint32_t fib_table_lookup(struct fib_table *table, const uint8_t *address);
-void fib_table_free(struct fib_table *table);
 
 struct fib_run {
     uint16_t ports[2];

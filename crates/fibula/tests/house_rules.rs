@@ -270,7 +270,16 @@ fn rows_of_where_do_i_lead_somewhere() {
 fn comments_keep_to_120_columns() {
     let root = crates_dir().join("..");
     let mut files = Vec::new();
-    for folder in ["crates", "bindings/c", "bindings/python/src", "fuzz/src", "fuzz/fuzz_targets"] {
+    for folder in [
+        "crates",
+        "bindings/c",
+        "bindings/python/src",
+        "fuzz/src",
+        "fuzz/fuzz_targets",
+        "bench/harness",
+        "bench/peer",
+        "bench/peers",
+    ] {
         sources(&root.join(folder), &mut files);
     }
     let (mut lines, mut long) = (0, Vec::new());

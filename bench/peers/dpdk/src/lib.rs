@@ -144,7 +144,7 @@ impl Table {
         };
         let (count, groups) = (routes.len() as u32 + 16, groups + 256);
         // SAFETY: the environment is started.
-        let made = unsafe { bound::fib_table_new(kind, count, groups) };
+        let made = unsafe { bound::fib_table_new(kind, count, groups, 4) };
         let what = || format!("DPDK's {scheme:?} for {count} routes and {groups} groups of 256");
         let table = Self(NonNull::new(made).ok_or_else(|| explain(&what(), -12))?);
         let mut routes: Vec<_> = routes.iter().collect();
