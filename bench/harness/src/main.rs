@@ -68,6 +68,11 @@ enum What {
         /// The newer record
         new: PathBuf,
     },
+    /// Print a record's medians as a table
+    Table {
+        /// The record, .json
+        record: PathBuf,
+    },
     /// Draw a record
     Plot {
         /// The record, .json
@@ -150,6 +155,10 @@ fn run(what: What) -> Result<bool, String> {
             let found = compare::compare(&Record::read(&old)?, &Record::read(&new)?)?;
             print!("{}", found.text);
             Ok(found.worse == 0)
+        }
+        What::Table { record } => {
+            print!("{}", report::summary(&Record::read(&record)?));
+            Ok(true)
         }
         What::Plot { record, picture } => {
             write(&picture, &plot::svg(&Record::read(&record)?)?).map(|()| true)

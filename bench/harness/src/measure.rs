@@ -9,7 +9,7 @@ use fibula_core::Addr;
 use fibula_testkit::measure::{Stamp, median};
 
 use crate::definition::{Definition, FamilyName};
-use crate::peer::{Contestant, Peer};
+use crate::peer::{Contestant, Peer, Profile};
 use crate::process::{Process, TableReport, cores};
 use crate::record::{Absent, Rate, Record, Row};
 use crate::table::{self, TableError};
@@ -130,6 +130,7 @@ fn contestants(
 ) -> Result<(Vec<Contestant>, Vec<Absent>), String> {
     let peers = crate::peer::all(&options.bench.join("peers"))?;
     let mut built = options.built.borrow_mut();
+    let profile = if options.is_check { Profile::Answers } else { Profile::Release };
     let (mut found, mut absent) = (Vec::new(), Vec::new());
     for name in &definition.contestants {
         let peer_name = name.split(':').next().unwrap_or_default();
@@ -146,12 +147,17 @@ fn contestants(
         })?;
         let possible = match peer.lacks() {
             Some(reason) => Err(reason),
-            None => peer.contestant(name, definition.family, definition.threads, &options.target),
+            None => peer.contestant(
+                name,
+                definition.family,
+                definition.threads,
+                (&options.target, profile),
+            ),
         };
         let contestant = possible.and_then(|contestant| {
             let build = || {
                 note(&format!("compiling {peer_name}"));
-                Peer::build(peer, &options.target)
+                Peer::build(peer, &options.target, profile)
             };
             built.entry(peer_name.to_owned()).or_insert_with(build).clone().map(|()| contestant)
         });

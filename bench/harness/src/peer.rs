@@ -30,7 +30,7 @@ pub struct Peer {
     /// Whether it needs root.
     #[serde(default)]
     pub root: bool,
-    /// The command that compiles it, in its folder.
+    /// The command that compiles it, in its folder; `{target}` and `{profile}` stand for the harness's.
     pub build: Vec<String>,
     /// The command that starts it; a variant adds its arguments.
     pub run: Vec<String>,
@@ -65,6 +65,24 @@ pub struct Variant {
 
 fn one() -> usize {
     1
+}
+
+/// How peers in Rust are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// To be measured.
+    Release,
+    /// To be compared, with less time for the compiler.
+    Answers,
+}
+
+impl Profile {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Release => "release",
+            Self::Answers => "answers",
+        }
+    }
 }
 
 /// A contestant that can be started.
@@ -109,9 +127,9 @@ impl Peer {
     }
 
     /// Compiles it; an error is the end of what the compiler says.
-    pub fn build(&self, target: &Path) -> Result<(), String> {
+    pub fn build(&self, target: &Path, profile: Profile) -> Result<(), String> {
         let [program, args @ ..] = &self.build[..] else { return Ok(()) };
-        let fill = |text: &String| text.replace("{target}", &target.to_string_lossy());
+        let fill = |text: &String| filled(text, target, profile);
         let run = Command::new(fill(program))
             .args(args.iter().map(fill))
             .current_dir(&self.folder)
@@ -133,7 +151,7 @@ impl Peer {
         name: &str,
         family: FamilyName,
         threads: usize,
-        target: &Path,
+        (target, profile): (&Path, Profile),
     ) -> Result<Contestant, String> {
         let known = name.split_once(':').map(|(_, variant)| (variant, self.variants.get(variant)));
         let variant = match known {
@@ -158,7 +176,7 @@ impl Peer {
         if let Some(flag) = variant.flag.as_ref().filter(|flag| !has_flag(flag)) {
             return Err(format!("this processor has no {flag}"));
         }
-        let fill = |text: &String| text.replace("{target}", &target.to_string_lossy());
+        let fill = |text: &String| filled(text, target, profile);
         let command = self.run.iter().chain(&variant.args).map(fill).collect();
         Ok(Contestant {
             name: name.to_owned(),
@@ -168,6 +186,11 @@ impl Peer {
             slow: self.slow,
         })
     }
+}
+
+/// A word of a command, with the folder and the profile of what is compiled.
+fn filled(text: &str, target: &Path, profile: Profile) -> String {
+    text.replace("{target}", &target.to_string_lossy()).replace("{profile}", profile.name())
 }
 
 /// All peers of a folder, by name.
@@ -214,10 +237,10 @@ mod tests {
     #[test]
     fn contestants_say_why_they_are_absent() {
         let all = peers();
-        let target = Path::new("/target");
+        let target = (Path::new("/target"), Profile::Release);
         let fibula = all["fibula"].contestant("fibula:runmap", FamilyName::V4, 1, target).unwrap();
         assert_eq!(fibula.command.last().map(String::as_str), Some("runmap"));
-        assert!(fibula.command[0].starts_with("/target/"), "{:?}", fibula.command);
+        assert_eq!(fibula.command[0], "/target/peers/release/peer-fibula");
         let error = all["iptrie"].contestant("iptrie:no-such", FamilyName::V4, 1, target);
         assert!(error.unwrap_err().contains("patricia"));
         let mut peer = all["iptrie"].clone();

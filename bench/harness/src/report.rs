@@ -74,13 +74,52 @@ fn grid(rows: &[&Row]) -> String {
             (None, Some(_)) => "wrong | | |".to_owned(),
             (None, None) => "right | | |".to_owned(),
         };
-        let bytes = row.bytes.map(size);
-        let resident = || row.resident.map(|bytes| format!("{} resident", size(bytes)));
-        let bytes = bytes.or_else(resident).unwrap_or_default();
-        let (name, batch, build) = (&row.contestant, row.batch, row.build_ms);
+        let (name, batch, build, bytes) = (&row.contestant, row.batch, row.build_ms, memory(row));
         let _ = writeln!(out, "| {name} | {batch} | {rates} | {bytes} | {build:.0} |");
     }
     out
+}
+
+/// A line for each contestant: its median rate with each kind of traffic, by the baseline's in brackets.
+pub fn summary(record: &Record) -> String {
+    let mut kinds: Vec<&str> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for row in &record.rows {
+        if !kinds.contains(&&*row.traffic) {
+            kinds.push(&row.traffic);
+        }
+        if !names.contains(&&*row.contestant) {
+            names.push(&row.contestant);
+        }
+    }
+    let mut out = format!("| contestant | {} | memory | build ms |\n", kinds.join(" | "));
+    let _ = writeln!(out, "|---|{}--:|--:|", "--:|".repeat(kinds.len()));
+    for name in names {
+        let of = |kind: &str| {
+            record.rows.iter().find(|row| row.contestant == name && row.traffic == kind)
+        };
+        let cells: Vec<String> = kinds
+            .iter()
+            .map(|kind| match of(kind).and_then(|row| row.rate.as_ref()) {
+                Some(rate) => {
+                    let ratio = rate.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
+                    let digits = usize::from(rate.mlps < 10.0);
+                    format!("{:.digits$} ({ratio})", rate.mlps)
+                }
+                None => "wrong".to_owned(),
+            })
+            .collect();
+        let Some(row) = kinds.first().and_then(|kind| of(kind)) else { continue };
+        let (memory, build) = (memory(row), row.build_ms);
+        let _ = writeln!(out, "| {name} | {} | {memory} | {build:.0} |", cells.join(" | "));
+    }
+    out
+}
+
+/// The bytes that a contestant states, or what its process grew by.
+fn memory(row: &Row) -> String {
+    let resident = || row.resident.map(|bytes| format!("{} resident", size(bytes)));
+    row.bytes.map(size).or_else(resident).unwrap_or_default()
 }
 
 /// Who is who, who was wrong, absent or disturbed.
@@ -150,6 +189,19 @@ mod tests {
         assert!(text.contains("| b | 256 | wrong | | | |"), "{text}");
         assert!(text.contains("b, RND: wrong 3 of 10, first 10.0.0.1: 4, right 5"), "{text}");
         assert!(text.contains("absent: c: not installed"), "{text}");
+    }
+
+    #[test]
+    fn a_summary_has_a_line_for_each_contestant() {
+        let mut record = record(&[("a", &[20.0, 40.0]), ("b", &[1.0, 1.0])]);
+        let mut other = record.rows.clone();
+        other.iter_mut().for_each(|row| row.traffic = "PFX".to_owned());
+        other[1].rate = None;
+        record.rows.extend(other);
+        let expected = "| contestant | RND | PFX | memory | build ms |\n|---|--:|--:|--:|--:|\n\
+                        | a | 30 (1.00) | 30 (1.00) | 1.0 MiB | 1 |\n\
+                        | b | 1.0 (0.04) | wrong | 1.0 MiB | 1 |\n";
+        assert_eq!(summary(&record), expected);
     }
 
     #[test]

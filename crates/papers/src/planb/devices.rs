@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fibula_core::Addr;
 use fibula_papers::out::Failure;
 use fibula_router::Pool;
 use fibula_router::pipeline::Attached;
