@@ -6,8 +6,8 @@ lint() {
     packages shellcheck=shellcheck
     step "shell scripts"; shellcheck dev .ci/run tools/*.sh
     step "formatting"; cargo fmt --all --check
-    step "the table of figures"; "$(python_for "$target/python")" bench/papers/run.py table
     rustfmt --check --edition 2024 bench/harness/src/main.rs bench/peer/src/lib.rs bench/peers/*/src/*.rs
+    step "the table of figures"; "$(python_for "$target/python")" bench/papers/run.py table
     step "clippy"; cargo clippy --workspace --all-targets --quiet -- -D warnings
     cargo clippy --locked --manifest-path bench/Cargo.toml --target-dir bench/target --all-targets --quiet -- -D warnings
     step "dependencies: licences, sources, duplicates"
