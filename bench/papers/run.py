@@ -88,7 +88,8 @@ def measure(args: argparse.Namespace) -> int:
         print(f"no figure {sorted(unknown)}; there are {', '.join(sorted(names))}", file=sys.stderr)
         return 2
     wanted = {figure.get("with", figure["id"]) for figure in chosen if not args.names or figure["id"] in args.names}
-    places = {"threads": str(os.cpu_count()), "addresses": args.addresses or ""}
+    given = {"addresses": args.addresses, "device": args.device}
+    places = {"threads": str(os.cpu_count()), **{name: value or "" for name, value in given.items()}}
     args.out.mkdir(parents=True, exist_ok=True)
     failed = 0
     for figure in chosen:
@@ -97,8 +98,9 @@ def measure(args: argparse.Namespace) -> int:
             if name in args.names and figure["state"] == "none":
                 print(f"{name}: not repeated: {figure['differs']}")
             continue
-        if not args.addresses and any("{addresses}" in option for option in figure.get("args", [])):
-            print(f"{name}: SKIPPED: it needs files of addresses, --addresses FILE,...")
+        needed = [option for option in given if f"{{{option}}}" in figure.get("args", [])]
+        if lacking := [option for option in needed if not given[option]]:
+            print(f"{name}: SKIPPED: it needs --{lacking[0]}")
             continue
         line = command(figure, args.programs, figure.get("args", []), places)
         print(f"{name}: {' '.join(line)}", flush=True)
@@ -125,7 +127,7 @@ def measure(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> int:
-    places, start = {"threads": "2", "addresses": ""}, time.monotonic()
+    places, start = {"threads": "2"}, time.monotonic()
     done = 0
     for figure in figures():
         if "small" not in figure:
@@ -178,7 +180,8 @@ def main() -> int:
     one.add_argument("names", nargs="*", metavar="NAME")
     one.add_argument("--programs", type=Path, required=True)
     one.add_argument("--out", type=Path, required=True)
-    one.add_argument("--addresses", help="files of real addresses, for Bloomfwd's figure 4")
+    one.add_argument("--addresses", metavar="FILE,...", help="files of real addresses, for Bloomfwd's figure 4")
+    one.add_argument("--device", metavar="NAME", help="an accelerator, for the figures that need one: opencl:0, cuda:0")
     one.set_defaults(run=measure)
     two = commands.add_parser("check")
     two.add_argument("--programs", type=Path, required=True)
