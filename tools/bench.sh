@@ -19,6 +19,7 @@ bench() {
 
 # harness ARGUMENT...: the program of bench/, a workspace of its own.
 harness() {
+    [ "$(uname)" = Linux ] || die "bench quick, full and compare pin processes to cores as only Linux can"
     cargo build --quiet --locked --manifest-path bench/Cargo.toml --package bench-harness --target-dir bench/target
     bench/target/debug/bench-harness "$@"
 }
@@ -38,6 +39,10 @@ bench_beside() {
 
 # bench_check: the answers of all contestants that can take part, on the small tables.
 bench_check() {
+    if [ "$(uname)" != Linux ]; then
+        say "SKIPPED, it needs Linux"
+        return
+    fi
     cargo test --quiet --locked --manifest-path bench/Cargo.toml --target-dir bench/target
     harness check
 }

@@ -120,3 +120,18 @@ fn a_table_that_is_not_there_is_skipped() {
     let (code, text) = Bench::new("absent", &definition).harness("run a");
     assert!(code == Some(0) && text.contains("a: skipped: "), "{text}");
 }
+
+/// The folder of records has one name in Rust and in the developer's script.
+#[test]
+fn scripts_and_harness_name_the_same_folder() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let script = Command::new("bash")
+        .args(["-c", "source tools/lib.sh && cpu"])
+        .current_dir(root)
+        .output()
+        .unwrap();
+    let harness = Command::new(HARNESS).arg("folder").output().unwrap();
+    let text = String::from_utf8(harness.stdout).unwrap();
+    assert_eq!(String::from_utf8(script.stdout).unwrap(), text);
+    assert!(!text.trim().is_empty());
+}
