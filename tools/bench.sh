@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # target is lib.sh's
 
-# bench [quick | full | compare OLD NEW | TABLE...]: beside rivals, or our engines alone; recorded by CPU and date.
+# bench [quick | full | check | compare OLD NEW | TABLE...]: beside rivals, or our engines alone; recorded by CPU and date.
 bench() {
     case ${1:-} in
         quick) [ $# = 1 ] || die "bench quick takes no more"; bench_beside quick-v4 quick-v6 ;;
@@ -12,6 +12,7 @@ bench() {
             local definitions=()
             for definition in bench/definitions/*.toml; do definitions+=("$(basename "$definition" .toml)"); done
             bench_beside "${definitions[@]}" ;;
+        check) [ $# = 1 ] || die "bench check takes no more"; bench_check ;;
         compare) harness "$@" ;;
         *) bench_engines "$@" ;;
     esac
@@ -37,12 +38,14 @@ bench_beside() {
         say "a contestant was wrong or had to stop, as is said above"
 }
 
-# bench_check: the answers of all contestants that can take part, on the small tables.
+# bench_check: the workspace of bench/, and the answers of all contestants that can take part, on the small tables.
 bench_check() {
     if [ "$(uname)" != Linux ]; then
-        say "SKIPPED, it needs Linux"
+        step "the harness of bench/: SKIPPED, it needs Linux"
         return
     fi
+    step "the harness of bench/, and the answers of rivals"
+    cargo clippy --locked --manifest-path bench/Cargo.toml --target-dir bench/target --all-targets --quiet -- -D warnings
     cargo test --quiet --locked --manifest-path bench/Cargo.toml --target-dir bench/target
     harness check
 }

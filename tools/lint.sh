@@ -9,8 +9,6 @@ lint() {
     rustfmt --check --edition 2024 bench/harness/src/main.rs bench/peer/src/lib.rs bench/peers/*/src/*.rs
     step "the table of figures"; "$(python_for "$target/python")" bench/papers/run.py table
     step "clippy"; cargo clippy --workspace --all-targets --quiet -- -D warnings
-    [ "$(uname)" != Linux ] ||
-        cargo clippy --locked --manifest-path bench/Cargo.toml --target-dir bench/target --all-targets --quiet -- -D warnings
     step "dependencies: licences, sources, duplicates"
     cargo_deny
     cargo deny --log-level error check licenses bans sources
