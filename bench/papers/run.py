@@ -54,7 +54,9 @@ def command(figure: Figure, programs: Path, options: list[str], places: dict[str
 def rows(figure: Figure, text: str) -> Any:
     """The output of a program: JSON, CSV as a list of rows, or the lines of a text."""
     if text.startswith(("{", "[")):
-        return json.loads(text)
+        found = json.loads(text)
+        # The stamp of the command; the record has one.
+        return found["rows"] if isinstance(found, dict) and "stamp" in found else found
     lines = text.splitlines()
     if figure["program"] in ("bloomfwd", "hpbf", "planb", "example:dpcpe"):
         return list(csv.DictReader(io.StringIO(text)))
