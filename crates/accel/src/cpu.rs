@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use fibula_core::Family;
 
+use crate::device::sealed::Sealed;
 use crate::device::{Device, DeviceKey, DeviceTable, Slot};
 use crate::error::DeviceError;
 use crate::image::{Image, Walk};
@@ -109,6 +110,8 @@ fn each<A: DeviceKey>(keys: &[u8], hops: &mut [u32], code: impl Fn(A) -> u32) {
 fn failed(call: &'static str) -> DeviceError {
     DeviceError::Failed { device: NAME.into(), call, reason: "an injected failure".into() }
 }
+
+impl Sealed for CpuDevice {}
 
 impl Device for CpuDevice {
     fn name(&self) -> &str {
@@ -213,6 +216,8 @@ impl InFlight for AtOnce {
 struct Line([AtomicU32; 4]);
 
 struct CpuBuffer(Box<[Line]>);
+
+impl Sealed for CpuBuffer {}
 
 impl DeviceBuffer for CpuBuffer {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DeviceError> {

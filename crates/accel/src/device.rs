@@ -11,12 +11,20 @@ use crate::error::DeviceError;
 use crate::image::Image;
 use crate::resident::{DeviceBuffer, InFlight, ResidentBatch};
 use crate::{cuda, opencl};
+use sealed::Sealed;
+
+/// What only this crate implements.
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
 
 /// An accelerator: memory of its own for tables, and slots in which batches of keys are looked up.
 ///
 /// [`open`] finds one by its name. Every call may fail, at any time; a caller then looks its keys up with the engine
 /// that the table was made of.
-pub trait Device: Send + Sync {
+///
+/// The devices are this crate's: its unsafe code relies on what they say of their memory.
+pub trait Device: Sealed + Send + Sync {
     /// The name by which it was opened, for example `"opencl:0"`.
     fn name(&self) -> &str;
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use fibula_core::{Family, Hop};
 
+use crate::device::sealed::Sealed;
 use crate::device::{Device, DeviceKey, DeviceTable, key_bytes};
 use crate::error::DeviceError;
 
@@ -45,9 +46,9 @@ impl ResidentBatch {
     /// `count` addresses of a family at `keys`, whose hops ([`Hop::to_bits`]) go to `hops`.
     ///
     /// # Safety
-    /// Until the work is done that [`Device::look_up_resident`] begins: `keys` is a place, as the table above has it,
-    /// with so many addresses of the family, which nobody writes; `hops` is one with room for so many `u32`, which
-    /// nobody else reads or writes. Work that comes before or after it in the same stream may.
+    /// Whenever it is given to [`Device::look_up_resident`], until that work is done: `keys` is a place, as the table
+    /// above has it, with so many addresses of the family, which nobody writes; `hops` is one with room for so many
+    /// `u32`, which nobody else reads or writes. Work that comes before or after it in the same stream may.
     pub unsafe fn new(family: Family, keys: usize, hops: usize, count: u32) -> Self {
         Self { family, keys, hops, count, order: KeyOrder::Host, stream: None }
     }
@@ -109,7 +110,7 @@ pub trait InFlight: Send {
 }
 
 /// Memory of a device.
-pub trait DeviceBuffer: Send + Sync {
+pub trait DeviceBuffer: Sealed + Send + Sync {
     /// Copies these bytes to its start, and waits.
     ///
     /// # Errors

@@ -19,6 +19,7 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUcontext, CUfunction, CUmodule};
 use fibula_core::Family;
 
+use crate::device::sealed::Sealed;
 use crate::device::{Device, DeviceTable, Listing, Slot};
 use crate::error::DeviceError;
 use crate::image::{Form, Image};
@@ -177,6 +178,8 @@ impl Opened {
         found().map_err(self.failed("load a kernel"))
     }
 }
+
+impl Sealed for CudaDevice {}
 
 impl Device for CudaDevice {
     fn name(&self) -> &str {

@@ -9,6 +9,7 @@ use super::owned::{Owned, new_event, new_memory};
 use super::table::CudaTable;
 use super::{Opened, failed};
 use crate::device::DeviceTable;
+use crate::device::sealed::Sealed;
 use crate::error::DeviceError;
 use crate::launch::Arguments;
 use crate::resident::{DeviceBuffer, InFlight, KeyOrder, ResidentBatch};
@@ -122,6 +123,8 @@ impl CudaBuffer {
         copied().map_err(|error| failed(&device.name, "copy", error))
     }
 }
+
+impl Sealed for CudaBuffer {}
 
 impl DeviceBuffer for CudaBuffer {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DeviceError> {

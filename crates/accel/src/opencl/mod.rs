@@ -20,6 +20,7 @@ use opencl3::kernel::Kernel;
 use opencl3::platform::get_platforms;
 use opencl3::program::Program;
 
+use crate::device::sealed::Sealed;
 use crate::device::{Device, DeviceTable, Listing, Slot};
 use crate::error::DeviceError;
 use crate::image::{Form, Image};
@@ -180,6 +181,8 @@ impl Shared {
         Kernel::create(&program, form.kernel).map_err(self.failed("find a kernel"))
     }
 }
+
+impl Sealed for ClDevice {}
 
 impl Device for ClDevice {
     fn name(&self) -> &str {

@@ -12,6 +12,7 @@ use super::launch::launch;
 use super::table::ClTable;
 use super::{Shared, failed};
 use crate::device::DeviceTable;
+use crate::device::sealed::Sealed;
 use crate::error::DeviceError;
 use crate::launch::Arguments;
 use crate::resident::{DeviceBuffer, InFlight, KeyOrder, ResidentBatch};
@@ -107,6 +108,8 @@ impl ClBuffer {
         Ok(Self { device: device.clone(), buffer, bytes })
     }
 }
+
+impl Sealed for ClBuffer {}
 
 impl DeviceBuffer for ClBuffer {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DeviceError> {
