@@ -11,7 +11,8 @@ use fibula_core::{Addr, Hop, Prefix, Route, Routes};
 /// route may also say that there is none; here it cannot, so a prefix that holds an address without a route gets no
 /// route itself.
 ///
-/// Takes O(n * w) time and memory for *n* routes of *w* bits, and as much again for each hop where hops hardly repeat.
+/// Takes O(*n* · *w*) time and memory for *n* routes of *w* bits with few hops. Where hops hardly repeat it takes up to
+/// *w* times as much, because a prefix may then have any hop of those inside it.
 ///
 /// ```
 /// use fibula_core::{Hop, Prefix, Routes};
