@@ -14,7 +14,7 @@ papers() {
     step "the papers' programs"
     cargo build --quiet --profile dist -p fibula-papers --bin bloomfwd --bin hpbf --bin planb
     cargo build --quiet --profile dist -p fibula-engines --example dxr_paper_tables --example updates_by_length
-    cargo build --quiet --profile dist -p fibula-baselines --example sail_on_chip --example dpcpe
+    cargo build --quiet --profile dist -p fibula-baselines --example sail_on_chip --example dpcpe --example sail_accesses
     "$run" bench/papers/run.py run --programs "$target/dist" --out "bench/records/$(cpu)/$(date -u +%F)" "$@"
     "$run" bench/papers/run.py table --write
 }

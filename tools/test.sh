@@ -8,7 +8,7 @@
 all=(--workspace --lib --bin fibula --bin bloomfwd --bin hpbf --bin planb --tests)
 
 # The programs of the papers' figures.
-figures=(--example dxr_paper_tables --example updates_by_length --example sail_on_chip --example dpcpe)
+figures=(--example dxr_paper_tables --example updates_by_length --example sail_on_chip --example dpcpe --example sail_accesses)
 
 # The tests whose result depends on the instruction set. Those that force each one, and long ones that run no kernel, are
 # in modules called any_isa.

@@ -58,7 +58,7 @@ def rows(figure: Figure, text: str) -> Any:
         # The stamp of the command; the record has one.
         return found["rows"] if isinstance(found, dict) and "stamp" in found else found
     lines = text.splitlines()
-    if figure["program"] in ("bloomfwd", "hpbf", "planb", "example:dpcpe"):
+    if figure["program"] in ("bloomfwd", "hpbf", "planb", "example:dpcpe", "example:sail_accesses"):
         return list(csv.DictReader(io.StringIO(text)))
     return lines
 
@@ -83,6 +83,19 @@ def stamp(programs: Path) -> Any:
     return json.loads(done.stdout)["stamp"]
 
 
+def machine() -> dict[str, str]:
+    """What depends on this machine: numbers of threads, and the real tables that it has, each behind a comma."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    each = sorted({cores, *(1 << power for power in range(cores.bit_length()))})
+    folder = Path(os.environ.get("FIBULA_SHARED", "../shared")) / "data/tables"
+    real = {family: sorted(folder.glob(f"*-{family}-*")) for family in ("v4", "v6")}
+    return {
+        "threads": str(cores),
+        "each": ",".join(map(str, each)),
+        **{f"real_{family}": "".join(f",{path}" for path in paths) for family, paths in real.items()},
+    }
+
+
 def measure(args: argparse.Namespace) -> int:
     chosen = figures()
     names = {figure["id"] for figure in chosen}
@@ -91,7 +104,7 @@ def measure(args: argparse.Namespace) -> int:
         return 2
     wanted = {figure.get("with", figure["id"]) for figure in chosen if not args.names or figure["id"] in args.names}
     given = {"addresses": args.addresses, "device": args.device}
-    places = {"threads": str(os.cpu_count()), **{name: value or "" for name, value in given.items()}}
+    places = {**machine(), **{name: value or "" for name, value in given.items()}}
     args.out.mkdir(parents=True, exist_ok=True)
     failed = 0
     for figure in chosen:

@@ -385,7 +385,7 @@ fn right_filters(size: u64, options: &str, rows: &[serde_json::Value]) {
         }
         for (ways, column) in [(1, "ratio_permute_1"), (2, "ratio_permute_2")] {
             let is_base = |row: &&serde_json::Value| {
-                row["variant"] == "permute" && row["ways"] == ways && row["prefetch"] == false
+                row["variant"] == "permute" && row["ways"] == ways && row["prefetch"] == "off"
             };
             match rows.iter().find(is_base) {
                 Some(base) => {
@@ -407,7 +407,7 @@ fn bench_measures_filters() {
         let rows = record["rows"].as_array().unwrap();
         let keys: Vec<&str> = rows[0].as_object().unwrap().keys().map(String::as_str).collect();
         let agreed = "variant isa ways prefetch bytes hash hashes bits_per_key key_bits hits_percent \
-                      expected_rate passed mops mops_min mops_max ratio_permute_1 ratio_permute_2";
+                      expected_rate passed mops mops_min mops_max mops_mean ratio_permute_1 ratio_permute_2";
         assert_eq!(keys, agreed.split_whitespace().collect::<Vec<_>>());
         // The scalar form is the first of each size.
         let second = rows.iter().rposition(|row| row["variant"] == "scalar").unwrap();

@@ -79,7 +79,7 @@ pub use keys::{Columns, Key};
 pub use loops::WordKey;
 pub use parameters::Parameters;
 pub use plain::Filter;
-pub use probe::{Bits, Form, Parting, Plan, hash_all};
+pub use probe::{Bits, Form, Parting, Plan, Prefetch, hash_all};
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

@@ -1,7 +1,7 @@
 //! Keys of several words: every width, hash function, form and instruction set against one key at a time.
 
 use fibula_filter::{
-    BlockedFilter, Columns, Filter, Form, Hash, Key, Parameters, Plan, Word, fmix64,
+    BlockedFilter, Columns, Filter, Form, Hash, Key, Parameters, Plan, Prefetch, Word, fmix64,
 };
 use fibula_simd::Isa;
 
@@ -73,7 +73,7 @@ where
     let expected = passing(&|key| filter.contains(key));
     assert!((0..keys.len()).step_by(3).all(|i| expected.contains(&(digests[i], rows[i]))));
     for &form in Form::ALL {
-        for (ways, prefetch) in [(1, false), (form.max_ways(), true)] {
+        for (ways, prefetch) in [(1, Prefetch::Off), (form.max_ways(), Prefetch::L2)] {
             let plan = Plan { form, ways, prefetch };
             let mut got =
                 got(&|out, out_rows| filter.probe_columns_with(plan, keys, &rows, out, out_rows));

@@ -1,6 +1,6 @@
 //! Every form of every filter, on every instruction set, against the scalar one.
 
-use fibula_filter::{Filter, Form, Hash, Parameters, Plan, WordKey};
+use fibula_filter::{Filter, Form, Hash, Parameters, Plan, Prefetch, WordKey};
 use fibula_simd::Isa;
 
 /// Keys without any pattern, by SplitMix64.
@@ -18,7 +18,7 @@ fn plans() -> Vec<Plan> {
     let mut plans = Vec::new();
     for &form in Form::ALL {
         for ways in 1..=form.max_ways() {
-            plans.extend([false, true].map(|prefetch| Plan { form, ways, prefetch }));
+            plans.extend(Prefetch::ALL.map(|prefetch| Plan { form, ways, prefetch }));
         }
     }
     plans

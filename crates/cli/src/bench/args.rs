@@ -2,12 +2,13 @@
 
 use clap::builder::ArgPredicate;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use fibula_core::Family;
+use fibula_core::{Family, grouped};
 use fibula_testkit::measure::TrafficInput;
 
 use super::filter;
 use super::isa::{IsaChoice, parse_isa};
 use crate::engines;
+use crate::failure::Failure;
 use crate::source::{ReadArgs, parse_family};
 
 const EXAMPLES: &str = "\
@@ -16,6 +17,7 @@ Examples:
   fibula bench --table gen:v4:2024:900000:1 --engines dxr,radix --traffic RND,ZIPF
   fibula bench --table table.fib --engines all --family v6 --batch 64,256 --threads 4 --json
   fibula bench --table embedded --engines auto --traffic file:addresses.txt
+  fibula bench --table gen:v4:2024:900000:1 --engines auto --threads 1,2,4,8
   fibula bench --table gen:v4:2024:900000:1 --updates 1,100
   fibula bench --table table.fib --device opencl:0 --with-cpu --threads 8
 
@@ -33,10 +35,12 @@ Traffic:
   MATCHp   p % of the keys have a route, the others have none
   file:P   the addresses in file P, repeated
 
-Threads: with --spread own each thread has its own keys, as if each core served a queue of the
-network card; with --spread dispatch one more thread hands batches to the N lookup threads through
-bounded queues. The report has the rate of all threads, the rate of one thread alone with its own
-keys, measured in the same runs, and the ratio of the two.
+Threads: --threads 1,2,4 measures with each of these numbers. With --spread own each thread has its
+own keys, as if each core served a queue of the network card; with --spread dispatch one more thread
+hands batches to the N lookup threads through bounded queues. The report has the rate of all
+threads, the rate of one thread alone with its own keys, measured in the same runs, and the ratio of
+the two. --keys-per-prefix 100 makes the keys of each thread as many as a hundred times the table's
+prefixes.
 
 Updates: --updates 1,100 measures patches instead of lookups: how long engines that are patched in
 place take for a changed prefix, one prefix at a time and 100 together. Half of the changes give a
@@ -84,9 +88,9 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub batch: Vec<u32>,
     /// Lookup threads, each pinned to a core
-    #[arg(long, value_name = "N", default_value = "1",
+    #[arg(long, value_delimiter = ',', value_name = "N,...", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub threads: u32,
+    pub threads: Vec<u32>,
     /// How keys are distributed over the threads
     #[arg(long, value_enum, default_value = "own")]
     pub spread: Spread,
@@ -124,8 +128,12 @@ pub struct Args {
     pub runs: u32,
     /// Keys for each thread and run
     #[arg(long, value_name = "N", default_value_t = 1 << 22,
-          value_parser = clap::value_parser!(u32).range(1..=1 << 28))]
+          value_parser = clap::value_parser!(u32).range(1..=MAX_KEYS as i64))]
     pub keys: u32,
+    /// Keys for each thread and run, as a multiple of the table's prefixes
+    #[arg(long, value_name = "N", conflicts_with_all = ["keys", "updates"],
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub keys_per_prefix: Option<u32>,
     /// Seed of the keys
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
@@ -138,6 +146,33 @@ pub struct Args {
     #[command(flatten)]
     pub read: ReadArgs,
 }
+
+impl Args {
+    /// The largest number of lookup threads: that many parts of keys are made.
+    pub fn most_threads(&self) -> usize {
+        self.threads.iter().copied().max().unwrap_or(1) as usize
+    }
+
+    /// The number of keys of each thread for a table of so many prefixes.
+    ///
+    /// # Errors
+    /// If that is more than `--keys` may be.
+    pub fn keys_of(&self, prefixes: usize) -> Result<usize, Failure> {
+        let Some(each) = self.keys_per_prefix else { return Ok(self.keys as usize) };
+        match prefixes.saturating_mul(each as usize) {
+            keys @ ..=MAX_KEYS => Ok(keys),
+            _ => Err(Failure::new(format_args!(
+                "{each} keys for each of {} prefixes are more than {}",
+                grouped(prefixes as u64),
+                grouped(MAX_KEYS as u64)
+            ))
+            .hint("give a smaller --keys-per-prefix, or --keys")),
+        }
+    }
+}
+
+/// The most keys of a thread.
+const MAX_KEYS: usize = 1 << 28;
 
 /// Measurements other than engines.
 #[derive(Subcommand, Debug)]

@@ -197,7 +197,7 @@ impl Bench<'_> {
         expected: &[Hop],
         batch: usize,
     ) {
-        let (threads, passes) = (self.args.threads as usize, self.args.passes);
+        let (threads, passes) = (self.args.most_threads(), self.args.passes);
         let mut hops = vec![Hop::NONE; keys.len()];
         // The engine's own batches suit the first-level cache.
         let parts: Vec<&[A]> = keys.chunks(keys.len().div_ceil(threads)).collect();
@@ -299,7 +299,7 @@ impl Bench<'_> {
             traffic: traffic.to_string(),
             batch,
             slots,
-            threads: self.args.threads,
+            threads: self.args.most_threads() as u32,
             bytes: image.bytes().len(),
             cpu_mlps: middle(&mut case.cpu),
             kernel_mlps: middle(&mut case.kernel),

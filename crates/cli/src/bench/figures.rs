@@ -76,7 +76,7 @@ impl Bench<'_> {
                 };
                 figures.wrong |= run.checksum != checksum;
                 figures.mlps.push(rate(count, run.time));
-                let alone = if self.args.threads == 1 && self.args.spread == Spread::Own {
+                let alone = if keys.len() == 1 && self.args.spread == Spread::Own {
                     run
                 } else {
                     fibula_testkit::measure::run(engine, &keys[..1], mode, &self.cores)

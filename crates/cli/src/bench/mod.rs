@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         device: None,
         outcome: Outcome::Done,
     };
-    let threads = args.threads as usize + usize::from(args.spread == Spread::Dispatch);
+    let threads = args.most_threads() + usize::from(args.spread == Spread::Dispatch);
     if bench.cores.is_empty() {
         note("threads cannot be pinned to cores here: expect wider spreads");
     } else if threads > bench.cores.len() {
@@ -78,6 +78,12 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         .hint("leave SEQ out of --traffic, or measure it with --spread own"));
     }
     if let Some(name) = &args.device {
+        if args.threads.len() > 1 {
+            return Err(Failure::new(
+                "beside a device, one number of threads is measured at a time",
+            )
+            .hint("give --threads one number"));
+        }
         let device = device::open(name)?;
         note(format_args!("{name} is {}", device.description()));
         if !args.gather.is_empty() {
@@ -88,7 +94,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     // Unknown engines are better reported before minutes of work than after.
     engines::choose::<u32>(&args.engines)?;
     if !args.json {
-        report::machine(&stamp, args.runs, args.updates.is_empty().then_some(args.keys))?;
+        let keys = args.updates.is_empty().then_some(args.keys);
+        report::machine(&stamp, args.runs, keys.filter(|_| args.keys_per_prefix.is_none()))?;
     }
     for source in Source::parse_list(&args.table)? {
         bench.table(&source)?;
@@ -186,15 +193,19 @@ impl Bench<'_> {
             };
             for mode in modes {
                 let right = self.right(built, &keys, &expected, mode);
-                let group = self.measure(&right, &keys, &expected, mode);
-                let rows: Vec<Row> = group
-                    .into_iter()
-                    .map(|figures| Row::new(table, routes, traffic, self.args, mode, figures))
-                    .collect();
-                if !self.args.json {
-                    report::group(&rows)?;
+                for &threads in &self.args.threads {
+                    let (keys, expected) =
+                        (&keys[..threads as usize], &expected[..threads as usize]);
+                    let group = self.measure(&right, keys, expected, mode);
+                    let new = |figures| {
+                        Row::new(table, routes, traffic, self.args, (mode, threads), figures)
+                    };
+                    let rows: Vec<Row> = group.into_iter().map(new).collect();
+                    if !self.args.json {
+                        report::group(&rows)?;
+                    }
+                    self.rows.extend(rows);
                 }
-                self.rows.extend(rows);
             }
         }
         Ok(())
@@ -243,9 +254,8 @@ impl Bench<'_> {
         routes: &Routes<A>,
         traffic: &TrafficInput,
     ) -> Result<Vec<Vec<A>>, Failure> {
-        let (count, seed) = (self.args.keys as usize, self.args.seed);
-        let keys =
-            traffic.keys(routes, count, self.args.threads as usize, seed, input::read_whole)?;
+        let (count, threads) = (self.args.keys_of(routes.len())?, self.args.most_threads());
+        let keys = traffic.keys(routes, count, threads, self.args.seed, input::read_whole)?;
         if keys.is_empty() {
             note(format_args!("{traffic}: no IP{} addresses, skipped", A::FAMILY));
         }

@@ -44,7 +44,7 @@ impl Row {
         routes: &Routes<A>,
         traffic: &TrafficInput,
         args: &Args,
-        mode: LookupMode,
+        (mode, threads): (LookupMode, u32),
         figures: Figures<'_, A>,
     ) -> Self {
         let Figures { built, mut mlps, mut alone, mut dependent, .. } = figures;
@@ -67,7 +67,7 @@ impl Row {
             bytes: built.engine.memory().total(),
             huge_bytes: on_huge_pages(&*built.engine),
             build_ms: rounded(built.time.as_secs_f64() * 1000.0),
-            threads: args.threads,
+            threads,
             spread: args.spread.name(),
             one_thread_mlps: rounded(one_thread),
             ratio: rounded(median_mlps / one_thread),

@@ -85,6 +85,7 @@ fn refuses<A: Addr>(routes: &Routes<A>) {
     for (args, count) in [
         ("--traffic RND,PFX --batch 1,64", 4),
         ("--traffic RND --threads 3", 1),
+        ("--traffic RND --threads 1,3,2", 3),
         ("--traffic RND --threads 2 --spread dispatch", 1),
     ] {
         let (rows, outcome) = measured(args, routes, &honest);
@@ -96,6 +97,30 @@ fn refuses<A: Addr>(routes: &Routes<A>) {
 fn a_wrong_engine_is_not_timed() {
     refuses(&tables::dense::<u32>(1, 400));
     refuses(&tables::dense::<u128>(2, 400));
+}
+
+/// A number of threads at a time, with one row each; keys are as many as was asked for.
+#[test]
+fn threads_and_keys_of_a_table() {
+    let routes = tables::dense::<u32>(5, 400);
+    let honest = Liar::new(&routes, Lie::Honest, 0);
+    let asked = honest.lookups();
+    let engines = [built(honest)];
+    let (rows, _) = measured("--traffic RND --threads 2,1", &routes, &engines);
+    let threads: Vec<_> = rows.iter().map(|row| row["threads"].as_u64().unwrap()).collect();
+    assert_eq!(threads, [2, 1]);
+    // Both parts are checked twice. In two runs two threads warm up and look up, one does so alone, and a chain
+    // follows; then one thread does so, and a chain follows.
+    assert_eq!(asked.load(Ordering::Relaxed), (2 * 2 + 2 * (4 + 2 + 2 + 2 + 2)) * KEYS);
+
+    let command = || Args::augment_args(Command::new("bench").no_binary_name(true));
+    let parse = |args: &[&str]| Args::from_arg_matches(&command().get_matches_from(args)).unwrap();
+    assert_eq!(parse(&["--keys", "77"]).keys_of(400).unwrap(), 77);
+    let hundred = parse(&["--keys-per-prefix", "100"]);
+    assert_eq!(hundred.keys_of(400).unwrap(), 40_000);
+    let error = hundred.keys_of(3_000_000).unwrap_err().to_string();
+    assert!(error.contains("100 keys for each of 3,000,000 prefixes"), "{error}");
+    assert!(command().try_get_matches_from(["--keys-per-prefix", "1", "--keys", "9"]).is_err());
 }
 
 /// A wrong answer in any thread's keys, looked up singly and one after the other.

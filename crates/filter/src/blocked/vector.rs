@@ -43,7 +43,7 @@ impl<T: Word, F: HashFamily, const PREFETCH: bool> Kernel for Probe<'_, T, F, PR
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> usize {
-        let Job { bits: blocks, keys, payloads, out_keys, out_payloads } = self.job;
+        let Job { bits: blocks, keys, payloads, out_keys, out_payloads, .. } = self.job;
         let mut groups = [Group([T::default(); GROUP], [T::default(); GROUP]); RING];
         let lead = if PREFETCH { LEAD } else { 1 };
         let group = |number: usize| {

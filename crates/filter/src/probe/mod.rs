@@ -115,14 +115,40 @@ pub struct Plan {
     pub ways: usize,
     /// Whether words are prefetched, for filters larger than the second-level cache. The scalar form never
     /// prefetches.
-    pub prefetch: bool,
+    pub prefetch: Prefetch,
+}
+
+/// Into which cache the words of a vector are asked for, before the vectors of a round are tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Prefetch {
+    /// Nothing is asked for.
+    Off,
+    /// Into the first-level cache, which has few buffers for lines on their way: 10 to 24 a core.
+    L1,
+    /// Into the second-level cache.
+    L2,
+}
+
+impl Prefetch {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Off, Self::L1, Self::L2];
+
+    /// `"off"`, `"l1"`, `"l2"`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::L1 => "l1",
+            Self::L2 => "l2",
+        }
+    }
 }
 
 impl Plan {
     /// The fastest known form for a filter of this size in bytes.
     pub fn best(bytes: usize, isa: Isa) -> Self {
         let form = if isa == Isa::Scalar { Form::Scalar } else { Form::Staged };
-        Self { form, ways: 1, prefetch: bytes > PREFETCH_FROM }
+        let prefetch = if bytes > PREFETCH_FROM { Prefetch::L2 } else { Prefetch::Off };
+        Self { form, ways: 1, prefetch }
     }
 }
 
@@ -205,6 +231,8 @@ pub(crate) struct Job<'a, T, B = Bits<'a>> {
     pub payloads: &'a [T],
     pub out_keys: &'a mut [T],
     pub out_payloads: &'a mut [T],
+    /// Whether a loop that prefetches does so into the first-level cache.
+    pub is_near: bool,
 }
 
 impl<'a, T, B> Job<'a, T, B> {
@@ -220,7 +248,7 @@ impl<'a, T, B> Job<'a, T, B> {
         assert_eq!(keys.len(), payloads.len(), "a payload for each key");
         assert!(out_keys.len() >= keys.len(), "room for every key");
         assert!(out_payloads.len() >= keys.len(), "room for every payload");
-        Self { bits, keys, payloads, out_keys, out_payloads }
+        Self { bits, keys, payloads, out_keys, out_payloads, is_near: false }
     }
 }
 
@@ -229,7 +257,8 @@ impl<T: Word> Job<'_, T> {
     /// or the scalar form is taken.
     pub fn run<F: HashFamily>(mut self, plan: Plan, level: Level) -> usize {
         let job = &mut self;
-        let passed = match (plan.form, plan.prefetch) {
+        job.is_near = plan.prefetch == Prefetch::L1;
+        let passed = match (plan.form, plan.prefetch != Prefetch::Off) {
             (Form::Scalar, _) => None,
             (Form::Staged, false) => level.run(Staged::<_, F, false>(job, PhantomData)),
             (Form::Staged, true) => level.run(Staged::<_, F, true>(job, PhantomData)),

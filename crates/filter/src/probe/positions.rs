@@ -1,6 +1,6 @@
 //! Where hashes point to in a filter's bits, for vectors of them.
 
-use fibula_simd::{Lanes, Word, prefetch_read_l2};
+use fibula_simd::{Lanes, Word, prefetch_read, prefetch_read_l2};
 
 use super::Bits;
 
@@ -13,13 +13,25 @@ pub struct BitPositions<'a> {
     bits: u32,
     /// By how much a hash is shifted to be a position, if they are a power of two.
     shift: Option<u32>,
+    /// Whether words are prefetched into the first-level cache.
+    is_near: bool,
 }
 
 impl<'a> BitPositions<'a> {
     pub fn new(bits: Bits<'a>) -> Self {
         let parameters = bits.parameters;
         assert!(bits.words.len() >= parameters.words(), "words for every bit");
-        Self { words: bits.words, bits: parameters.bits(), shift: parameters.shift() }
+        Self {
+            words: bits.words,
+            bits: parameters.bits(),
+            shift: parameters.shift(),
+            is_near: false,
+        }
+    }
+
+    /// These, prefetched into the first-level cache (`true`) or the second-level one.
+    pub fn near(self, is_near: bool) -> Self {
+        Self { is_near, ..self }
     }
 
     /// [`crate::Parameters::position`] over vectors: in the low 32 bits of each lane, the high ones are zero.
@@ -39,14 +51,17 @@ impl<'a> BitPositions<'a> {
         unsafe { self.positions(hashes).test(self.words) }
     }
 
-    /// Prefetches the words that the hashes point at, into the second-level cache: prefetches into the first level gain
-    /// nothing while its few line fill buffers are in use.
+    /// Prefetches the words that the hashes point at. Into the second-level cache unless asked otherwise: prefetches
+    /// into the first level gain little while its few line fill buffers are in use.
     #[inline(always)]
     pub fn prefetch<V: Lanes>(self, hashes: V) {
         let mut at = [V::Word::default(); 16];
         self.positions(hashes).srl(6).store(&mut at, 0);
-        for at in &at[..V::N] {
-            prefetch_read_l2(self.words, at.low() as usize);
+        // Decided once a vector, and always alike: a second set of loops would double their code.
+        if self.is_near {
+            at[..V::N].iter().for_each(|at| prefetch_read(self.words, at.low() as usize));
+        } else {
+            at[..V::N].iter().for_each(|at| prefetch_read_l2(self.words, at.low() as usize));
         }
     }
 }

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 use fibula_simd::{Isa, Kernel, Lanes, Level, Permutations, Simd, Word};
 
 use super::positions::BitPositions;
-use super::{Form, Job, Plan};
+use super::{Form, Job, Plan, Prefetch};
 use crate::families::HashFamily;
 
 /// Runs the loop of one of the papers' forms, and returns how many passed; `None` without vectors. Where a form needs
@@ -26,7 +26,7 @@ pub fn run<T: Word, F: HashFamily>(
     level: Level,
 ) -> Option<usize> {
     let is_wide = level.isa() == Isa::Avx512;
-    match (plan.form, plan.prefetch) {
+    match (plan.form, plan.prefetch != Prefetch::Off) {
         (Form::Refill, false) if is_wide => ways::<T, F, false>(job, plan.ways, level),
         (Form::Refill, true) if is_wide => ways::<T, F, true>(job, plan.ways, level),
         (Form::Naive, prefetch) if is_wide => {
@@ -175,7 +175,7 @@ fn refill<V: Lanes, F: HashFamily, M: Moves, const WAYS: usize, const PREFETCH: 
     if part < V::N {
         return job.scalar::<F>(0, len, 0);
     }
-    let positions = BitPositions::new(job.bits);
+    let positions = BitPositions::new(job.bits).near(job.is_near);
     let [zero, one, last] = [0, 1, job.bits.parameters.hashes() - 1]
         .map(|number| V::splat(simd, V::Word::of_low(number)));
     let mut ways: [LaneSet<V>; WAYS] = array::from_fn(|w| {

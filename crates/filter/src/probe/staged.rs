@@ -79,7 +79,7 @@ fn stage<V: Lanes, F: HashFamily, const PREFETCH: bool, const FIRST: bool>(
     to: usize,
     index: u32,
 ) -> usize {
-    let positions = BitPositions::new(job.bits);
+    let positions = BitPositions::new(job.bits).near(job.is_near);
     let lane_index = V::splat(simd, V::Word::of_low(index));
     let whole = keys / V::N;
     // The hashes of the next vectors, in a ring.

@@ -23,6 +23,6 @@ mod traffic;
 
 pub use check::{answers, differences};
 pub use loops::{LookupMode, TimedRun, cores, dispatch, fold, run};
-pub use numbers::{median, rate, rounded};
+pub use numbers::{confidence, mean, median, rate, rounded};
 pub use stamp::{CacheLevel, Commit, HugePages, Processor, Stamp, utc};
 pub use traffic::TrafficInput;

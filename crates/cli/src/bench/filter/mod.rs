@@ -7,7 +7,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
-use fibula_filter::{BlockedFilter, Filter, Hash, Parameters, Word, WordKey, fmix32, fmix64, h2};
+use fibula_filter::{
+    BlockedFilter, Filter, Hash, Parameters, Prefetch, Word, WordKey, fmix32, fmix64, h2,
+};
 use fibula_testkit::measure::{CacheLevel, Stamp};
 
 use super::report;
@@ -25,8 +27,8 @@ Examples:
 Variants: scalar; permute, vectors of 256 bits and a table of permutations; naive, the same in 512
 bits; hpbf, vectors of 512 bits with expanding loads; each for several numbers of ways. staged and
 blocked are ours; the blocked filter is made so large that its rate of false positives is the
-same. Variants with prefetching are measured where the filter is larger than the second-level
-cache, or with --prefetch at any size.
+same. Variants that prefetch into the first-level cache and into the second one are measured where
+the filter is larger than the second-level cache, or with --prefetch at any size.
 
 Before any timing, each variant's answers are compared with the scalar form's. A wrong one is not
 timed, and the exit code is 1. The last columns are ratios to permute of one and of two ways,
@@ -66,7 +68,7 @@ pub struct Args {
     /// Measure prefetching at every size
     #[arg(long)]
     prefetch: bool,
-    /// Timed runs; the median is printed. Within a run the variants take turns
+    /// Timed runs; the median is printed, and the mean with its 95 % confidence interval. Within a run the variants take turns
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
@@ -168,8 +170,8 @@ fn measure_size<K: WordKey + TryFrom<u64>>(
     let keys = queries(args, members, key);
     let payloads: Vec<K> =
         (0..u64::from(args.keys)).map(|i| K::try_from(i).unwrap_or_default()).collect();
-    let prefetches: &[bool] =
-        if args.prefetch || size > second_level { &[false, true] } else { &[false] };
+    let prefetches =
+        if args.prefetch || size > second_level { &Prefetch::ALL[..] } else { &[Prefetch::Off] };
     let mut variants = variants(&filter, &blocked, prefetches);
     let scalar = [
         expected(&keys, &payloads, |key| filter.contains(key)),
@@ -336,7 +338,7 @@ mod tests {
                 }
                 passed.len()
             });
-            let mut variants = vec![Variant::new("permute", 1, false, 0, probe)];
+            let mut variants = vec![Variant::new("permute", 1, Prefetch::Off, 0, probe)];
             let mut outcome = Outcome::Done;
             leave_wrong_out(&mut variants, &keys, &keys, &scalar, 0, &mut outcome);
             let is_right = i == 0;

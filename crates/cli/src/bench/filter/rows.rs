@@ -4,7 +4,7 @@ use std::io::Write;
 
 use fibula_core::grouped;
 use fibula_simd::Isa;
-use fibula_testkit::measure::{median, rounded};
+use fibula_testkit::measure::{confidence, mean, median, rounded};
 use serde::Serialize;
 
 use super::Args;
@@ -18,7 +18,8 @@ pub(super) struct Row {
     pub(super) variant: &'static str,
     pub(super) isa: &'static str,
     pub(super) ways: usize,
-    pub(super) prefetch: bool,
+    /// Into which cache: `off`, `l1`, `l2`.
+    pub(super) prefetch: &'static str,
     pub(super) bytes: usize,
     pub(super) hash: &'static str,
     pub(super) hashes: u32,
@@ -30,6 +31,10 @@ pub(super) struct Row {
     pub(super) mops: f64,
     pub(super) mops_min: f64,
     pub(super) mops_max: f64,
+    pub(super) mops_mean: f64,
+    /// Half of the mean's 95 % confidence interval; none of one run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mops_ci95: Option<f64>,
     pub(super) ratio_permute_1: f64,
     pub(super) ratio_permute_2: f64,
 }
@@ -51,7 +56,7 @@ pub(super) fn rows<K>(
                 _ => isa.name(),
             },
             ways: variant.ways,
-            prefetch: variant.prefetch,
+            prefetch: variant.prefetch.name(),
             bytes: variant.bytes,
             hash: args.hash.name(),
             hashes: args.hashes,
@@ -63,12 +68,14 @@ pub(super) fn rows<K>(
             mops: rounded(median(&mut variant.mops)),
             mops_min: rounded(variant.mops.first().copied().unwrap_or_default()),
             mops_max: rounded(variant.mops.last().copied().unwrap_or_default()),
+            mops_mean: rounded(mean(&variant.mops)),
+            mops_ci95: confidence(&variant.mops).map(rounded),
             ratio_permute_1: 0.0,
             ratio_permute_2: 0.0,
         })
         .collect();
     let baseline = |ways| {
-        let is = |row: &&Row| row.variant == "permute" && row.ways == ways && !row.prefetch;
+        let is = |row: &&Row| row.variant == "permute" && row.ways == ways && row.prefetch == "off";
         rows.iter().find(is).map_or(f64::INFINITY, |row| row.mops)
     };
     let baselines = [baseline(1), baseline(2)];
@@ -103,6 +110,8 @@ pub(super) fn print(rows: &[Row], levels: &[u64; 3]) -> Result<(), Failure> {
         ">Mops",
         ">min",
         ">max",
+        ">mean",
+        ">+-",
         ">memory",
         ">/permute 1",
         ">/permute 2",
@@ -112,10 +121,12 @@ pub(super) fn print(rows: &[Row], levels: &[u64; 3]) -> Result<(), Failure> {
             row.variant.to_owned(),
             row.isa.to_owned(),
             row.ways.to_string(),
-            if row.prefetch { "yes" } else { "no" }.to_owned(),
+            row.prefetch.to_owned(),
             format!("{:.0}", row.mops),
             format!("{:.0}", row.mops_min),
             format!("{:.0}", row.mops_max),
+            format!("{:.0}", row.mops_mean),
+            row.mops_ci95.map_or("-".to_owned(), |half| format!("{half:.1}")),
             output::size(row.bytes as u64),
             format!("{:.2}", row.ratio_permute_1),
             format!("{:.2}", row.ratio_permute_2),

@@ -1,6 +1,6 @@
 //! The ways to probe a filter.
 
-use fibula_filter::{BlockedFilter, Filter, Form, Plan, WordKey};
+use fibula_filter::{BlockedFilter, Filter, Form, Plan, Prefetch, WordKey};
 
 /// Keys and payloads in, keys and payloads that pass out; how many these are.
 pub(super) type Probe<'a, K> = dyn Fn(&[K], &[K], &mut [K], &mut [K]) -> usize + 'a;
@@ -9,7 +9,7 @@ pub(super) type Probe<'a, K> = dyn Fn(&[K], &[K], &mut [K], &mut [K]) -> usize +
 pub(super) struct Variant<'a, K> {
     pub(super) name: &'static str,
     pub(super) ways: usize,
-    pub(super) prefetch: bool,
+    pub(super) prefetch: Prefetch,
     pub(super) bytes: usize,
     pub(super) probe: Box<Probe<'a, K>>,
     pub(super) passed: usize,
@@ -20,7 +20,7 @@ impl<'a, K> Variant<'a, K> {
     pub(super) fn new(
         name: &'static str,
         ways: usize,
-        prefetch: bool,
+        prefetch: Prefetch,
         bytes: usize,
         probe: Box<Probe<'a, K>>,
     ) -> Self {
@@ -31,7 +31,7 @@ impl<'a, K> Variant<'a, K> {
 pub(super) fn variants<'a, K: WordKey>(
     filter: &'a Filter,
     blocked: &'a BlockedFilter,
-    prefetches: &[bool],
+    prefetches: &[Prefetch],
 ) -> Vec<Variant<'a, K>> {
     let mut variants: Vec<Variant<'a, K>> = Vec::new();
     for form in Form::ALL.iter().copied().filter(|form| form.runs_on(filter.isa())) {
@@ -48,9 +48,10 @@ pub(super) fn variants<'a, K: WordKey>(
             }
         }
     }
-    for &prefetch in prefetches {
+    // The blocked filter's loop prefetches into the second level alone.
+    for &prefetch in prefetches.iter().filter(|prefetch| **prefetch != Prefetch::L1) {
         let probe: Box<Probe<'a, K>> = Box::new(move |keys, payloads, out, out_payloads| {
-            blocked.probe_with(prefetch, keys, payloads, out, out_payloads)
+            blocked.probe_with(prefetch == Prefetch::L2, keys, payloads, out, out_payloads)
         });
         variants.push(Variant::new("blocked", 1, prefetch, blocked.memory(), probe));
     }
