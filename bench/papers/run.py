@@ -1,8 +1,9 @@
-"""Repeats the papers' figures (figures.toml), keeps a record of each, and writes the table of docs/papers.md.
+"""Repeats the papers' figures (figures.toml), keeps a record of each, and writes what docs/papers.md shows of them.
 
   run.py run --programs target/dist --out bench/records/CPU/DATE [NAME...]
   run.py check --programs target/debug       every program once, with little to do, for its answers
-  run.py table [--write]                     compares the table of docs/papers.md with the definitions, or writes it
+  run.py table [--write]                     compares the generated parts of docs/papers.md, or writes them
+  run.py draw --harness bench-harness [RECORD...]   the pictures (pictures.toml) beside their records
 """
 
 from __future__ import annotations
@@ -19,13 +20,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-PAGE = ROOT / "docs/papers.md"
-BEGIN, END = "<!-- figures: written by ./dev papers --table -->", "<!-- end of figures -->"
-STATES = {"whole": "repeated", "part": "in part", "none": "not repeated"}
+from page import PAGE, STATES, generated
+from pictures import draw
+from records import RECORDS, ROOT, Figure, Wrong
 
-Figure = dict[str, Any]
+HERE = Path(__file__).resolve().parent
 
 
 def figures() -> list[Figure]:
@@ -154,38 +153,24 @@ def check(args: argparse.Namespace) -> int:
     return 0
 
 
-def newest(figure: Figure) -> str:
-    """The newest record of a figure, as a link."""
-    name = figure.get("with", figure["id"])
-    records = sorted(ROOT.glob(f"bench/records/*/*/{name}.json"), key=lambda path: (path.parent.name, path))
-    if not records:
-        return ""
-    path = records[-1].relative_to(ROOT)
-    return f"[{path.parts[2]}, {path.parts[3]}](../{path})"
-
-
-def table() -> str:
-    lines = ["| figure | shows | state | what differs | newest record |", "|---|---|---|---|---|"]
-    for figure in figures():
-        cells = [f"{figure['paper']} {figure['number'].lower()}, `{figure['id']}`", figure["shows"]]
-        cells += [STATES[figure["state"]], figure.get("differs", ""), newest(figure)]
-        lines.append(f"| {' | '.join(cells)} |")
-    states = [figure["state"] for figure in figures()]
-    counts = ", ".join(f"{states.count(state)} {text}" for state, text in STATES.items())
-    return f"{BEGIN}\n{len(states)} entries: {counts}.\n\n" + "\n".join(lines) + f"\n{END}"
-
-
 def write_table(args: argparse.Namespace) -> int:
     page = PAGE.read_text()
-    before, after = page.index(BEGIN), page.index(END) + len(END)
-    new = page[:before] + table() + page[after:]
+    new = generated(page, figures())
     if args.write:
         PAGE.write_text(new)
         return 0
     if new != page:
-        print("the table of figures in docs/papers.md is not that of bench/papers/figures.toml: run ./dev papers --table", file=sys.stderr)
+        print("docs/papers.md is not what bench/papers and the records give: run ./dev papers --table", file=sys.stderr)
         return 1
     return 0
+
+
+def draw_records(args: argparse.Namespace) -> int:
+    records = args.records or sorted(RECORDS.glob("*/*/*.json"))
+    wrong = draw(figures(), args.harness, [path.resolve() for path in records])
+    for text in wrong:
+        print(text, file=sys.stderr)
+    return 1 if wrong else 0
 
 
 def main() -> int:
@@ -204,8 +189,16 @@ def main() -> int:
     three = commands.add_parser("table")
     three.add_argument("--write", action="store_true")
     three.set_defaults(run=write_table)
+    four = commands.add_parser("draw")
+    four.add_argument("records", nargs="*", type=Path, metavar="RECORD", help="default: all records of figures")
+    four.add_argument("--harness", type=Path, required=True, help="the program bench-harness")
+    four.set_defaults(run=draw_records)
     args = parser.parse_args()
-    return int(args.run(args))
+    try:
+        return int(args.run(args))
+    except Wrong as error:
+        print(error, file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 //! The harness: measures lookups of contestants that are processes of their own. `bench/README.md` explains it.
 
+mod chart;
 mod compare;
 mod definition;
 mod measure;
@@ -8,6 +9,7 @@ mod plot;
 mod process;
 mod record;
 mod report;
+mod scale;
 mod table;
 mod workload;
 
@@ -77,6 +79,13 @@ enum What {
     Plot {
         /// The record, .json
         record: PathBuf,
+        /// The picture, .svg
+        picture: PathBuf,
+    },
+    /// Draw a figure of a paper
+    Chart {
+        /// What is drawn, .json: bench/papers/run.py writes it
+        chart: PathBuf,
         /// The picture, .svg
         picture: PathBuf,
     },
@@ -162,6 +171,12 @@ fn run(what: What) -> Result<bool, String> {
         }
         What::Plot { record, picture } => {
             write(&picture, &plot::svg(&Record::read(&record)?)?).map(|()| true)
+        }
+        What::Chart { chart, picture } => {
+            let said = |error: String| format!("{}: {error}", chart.display());
+            let text = std::fs::read(&chart).map_err(|error| said(error.to_string()))?;
+            let what = serde_json::from_slice(&text).map_err(|error| said(error.to_string()))?;
+            write(&picture, &chart::svg(&what)?).map(|()| true)
         }
         What::Folder => {
             println!("{}", fibula_testkit::measure::Stamp::take().processor.folder());

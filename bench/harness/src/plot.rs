@@ -9,13 +9,16 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::record::Record;
 
 /// Okabe and Ito's colours, which people with any colour vision can tell apart, in an order of different brightness.
-const COLOURS: [RGBColor; 6] = [
+pub const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(86, 180, 233),
     RGBColor(213, 94, 0),
+    RGBColor(110, 110, 110),
+    BLACK,
+    RGBColor(240, 228, 66),
 ];
 
 const WIDTH: u32 = 900;

@@ -49,8 +49,8 @@
 //! node takes 12 bytes with stride 4, 16 with 5, 24 with 6; split 12, 12 and 16, and 8, 8 and 12 for an
 //! inner node. How split nodes and end nodes combine is ours: an end node keeps both bitmaps where they
 //! are. The paper finds the longest prefix of a bitmap in hardware; here a mask and the machine's instruction
-//! for counting zeros find it. Updates in place, which the paper describes, are left out: every change
-//! is a build.
+//! for counting zeros find it. Left out are its segmented bitmaps and CAM nodes, which save memory of chips,
+//! and its updates in place: every change is a build.
 //!
 //! # Invariants
 //!
