@@ -33,7 +33,9 @@ def pictures(figures: list[Figure]) -> list[Picture]:
 
 
 def short(value: Any) -> str:
-    """A number of prefixes, bytes or the like as the name of a place."""
+    """A number of prefixes, bytes or the like, or a table, as the name of a place."""
+    if isinstance(value, str) and "/" in value[:-2]:
+        return Path(value).name.split(".")[0]
     if not isinstance(value, int) or value < 1000:
         return str(value)
     for unit, name in ((2**20, " Mi"), (2**10, " Ki"), (10**6, "M"), (1000, "k")):

@@ -4,7 +4,7 @@
 //!
 //! **The paper learns the strides** with a neural network. It has a dynamic program as its own baseline, and
 //! says that learning reduces the computation. Here a dynamic program replaces it, so measurements are of
-//! the data structure with good strides, not of the learning. PlanB's paper measures the variant Neurotrie-S; in what it
+//! the data structure with good strides, not of the learning. PlanB's paper measures the variant Neurotrie-S. How it
 //! differs is in no text that was available, so it is not built.
 //!
 //! # The scheme
