@@ -115,7 +115,10 @@ def chart(figure: Figure, picture: Picture, record: Record) -> dict[str, Any]:
             if has_intervals
             else "; medians, thin lines from the slowest to the fastest round"
         )
-    notes = [about, "" if theirs or bands else "the paper's text gives no numbers for this figure"]
+    notes = [
+        about,
+        "" if theirs or bands or figure["paper"] == "New" else "the paper's text gives no numbers for this figure",
+    ]
     return {
         "title": f"{figure['paper']}, {figure['number'].lower()}: {figure['shows']}",
         "notes": [note for note in notes if note],

@@ -181,7 +181,8 @@ fn draw(chart: &Chart, text: &mut String) -> Done {
     let root = SVGBackend::with_string(text, (WIDTH as u32, HEIGHT as u32)).into_drawing_area();
     // A viewer's dark background must not show through.
     root.fill(&WHITE)?;
-    root.draw(&Text::new(chart.title.clone(), (14, 10), font(16, HPos::Left, VPos::Top)))?;
+    let size = if chart.title.chars().count() > 100 { 12 } else { 16 };
+    root.draw(&Text::new(chart.title.clone(), (14, 10), font(size, HPos::Left, VPos::Top)))?;
     for (at, note) in chart.notes.iter().enumerate() {
         let place = (14, 33 + 17 * at as i32);
         root.draw(&Text::new(note.clone(), place, font(11, HPos::Left, VPos::Top)))?;
@@ -314,7 +315,8 @@ fn bars(chart: &Chart, frame: &Frame, root: &Area<'_>) -> Done {
 /// The range of a point: thin and black around a measured one, thick and coloured where only a range is known.
 fn whisker(root: &Area<'_>, x: i32, point: &Point, frame: &Frame, series: &Series) -> Done {
     let Some(range) = point.range else { return Ok(()) };
-    let [low, high] = range.map(|value| frame.y(value));
+    // An interval may reach below zero, where the axis begins.
+    let [low, high] = range.map(|value| frame.y(value).min(frame.bottom));
     let (style, half) = match point.y {
         None => (colour(series.colour).stroke_width(3), 7),
         Some(_) => (BLACK.stroke_width(1), 2),

@@ -10,7 +10,7 @@
 //! | [`dxr`] | IPv4 | a direct table over the first 16 to 24 bits, behind it range tables searched by bisection | small and quickly built, patched in place |
 //! | [`poptrie`] | IPv4, IPv6 | a direct table over 16 or 18 bits, behind it a 64-ary trie whose nodes count bits to find children and leaves | small and fast for IPv4 where addresses hit long prefixes; patched in place |
 //! | [`dir24_8`] | IPv4 | a direct table over 24 bits, behind it chunks of 256 | one load for most addresses, of tables of 32 MB; patched in place; the baseline of DXR's paper |
-//! | [`radix`] | IPv4, IPv6 | path-compressed binary trie | the baseline of DXR's paper, and the last resort: it takes any table |
+//! | [`radix`] | IPv4, IPv6 | path-compressed binary trie | to compare with, and the last resort: it takes any table |
 //! | [`lower_bound`] | IPv6, IPv4 | the same intervals in a sorted array, branching binary search | the baseline that PlanB is compared with |
 //!
 //! Programs choose an engine by name at run time through a [`Registry`], to which they can add their own engines, or

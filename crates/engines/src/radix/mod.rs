@@ -1,8 +1,8 @@
-//! **radix**: a path-compressed binary trie, the scheme of the BSD routing table (Sklower, *A
-//! tree-based packet routing table for Berkeley UNIX*, USENIX Winter 1991).
+//! **radix**: a path-compressed binary trie, a relative of the BSD routing table (Sklower, *A tree-based packet routing
+//! table for Berkeley UNIX*, USENIX Winter 1991), but not its scheme: see below. That one is `bsd-radix` of the crate
+//! `fibula-baselines`.
 //!
-//! It is a baseline: DXR was validated against the kernel's and compared with it, and
-//! it takes any table of either family. `bsd-radix` of the crate `fibula-baselines` is the kernel's own scheme. Each
+//! It is the engine to compare others with, and the last resort, since it takes any table of either family. Each
 //! step of a lookup looks at one more bit of the address and loads one more node, so it makes 20 to 30 dependent loads
 //! where the other engines make two or three.
 //!

@@ -68,7 +68,8 @@ pub struct Args {
     /// Measure prefetching at every size
     #[arg(long)]
     prefetch: bool,
-    /// Timed runs; the median is printed, and the mean with its 95 % confidence interval. Within a run the variants take turns
+    /// Timed runs; the median is printed, and the mean with its 95 % confidence interval. Within a run
+    /// the variants take turns
     #[arg(long, value_name = "N", default_value = "5",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
