@@ -117,7 +117,7 @@ def chart(figure: Figure, picture: Picture, record: Record) -> dict[str, Any]:
         )
     notes = [
         about,
-        "" if theirs or bands or figure["paper"] == "New" else "the paper's text gives no numbers for this figure",
+        "" if theirs or bands or figure["paper"] == "New" else "the paper's text gives no point of this figure",
     ]
     return {
         "title": f"{figure['paper']}, {figure['number'].lower()}: {figure['shows']}",
