@@ -12,7 +12,8 @@ papers() {
     esac
     build dist
     step "the papers' programs"
-    cargo build --quiet --profile dist -p fibula-papers --bin bloomfwd --bin hpbf --bin planb
+    cargo build --quiet --profile dist -p fibula-papers \
+        --bin bloomfwd --bin compressed --bin displaced --bin hpbf --bin planb --bin worst
     cargo build --quiet --profile dist -p fibula-engines --example dxr_paper_tables --example updates_by_length
     cargo build --quiet --profile dist -p fibula-baselines --example sail_on_chip --example dpcpe --example sail_accesses
     records="bench/records/$(cpu)/$(date -u +%F)"

@@ -57,7 +57,8 @@ def rows(figure: Figure, text: str) -> Any:
         # The stamp of the command; the record has one.
         return found["rows"] if isinstance(found, dict) and "stamp" in found else found
     lines = text.splitlines()
-    if figure["program"] in ("bloomfwd", "hpbf", "planb", "example:dpcpe", "example:sail_accesses"):
+    programs = ("bloomfwd", "compressed", "displaced", "hpbf", "planb", "worst", "example:dpcpe", "example:sail_accesses")
+    if figure["program"] in programs:
         return list(csv.DictReader(io.StringIO(text)))
     return lines
 

@@ -1,7 +1,10 @@
 //! Bloomfwd's table 4: the levels that DPCPE chooses for IPv6, and how many prefixes they make, beside the levels with
-//! which the fewest come out. CSV. `cargo run --release -p fibula-baselines --example dpcpe`, which takes real tables
-//! where they are, or with `-- gen:200000` a generated one of so many prefixes.
+//! which the fewest come out, and those with which a lookup is expected to take the least time. CSV.
+//! `cargo run --release -p fibula-baselines --example dpcpe`, which takes real tables where they are, or with
+//! `-- gen:200000` a generated one of so many prefixes.
 
+use fibula_baselines::bloomfwd::Config;
+use fibula_baselines::bloomfwd::cost::Model;
 use fibula_baselines::bloomfwd::dpcpe::Expansion;
 use fibula_core::Routes;
 use fibula_testkit::fib::{FibSpec, HopModel};
@@ -17,15 +20,19 @@ fn networks(routes: &Routes<u128>) -> Routes<u128> {
 /// A row for each number of levels.
 fn print(name: &str, routes: &Routes<u128>) {
     let text = |lengths: &[u8]| lengths.iter().map(u8::to_string).collect::<Vec<_>>().join(" ");
+    let cheapest = Model::new(routes, &Config::default()).cheapest();
+    let cheapest = Expansion::at(routes, 0, cheapest);
     for levels in 3..=8 {
         let Expansion { lengths, estimated, actual } = Expansion::of(routes, levels);
         let fewest = Expansion::fewest(routes, levels);
         println!(
-            "{name},{},{levels},{},{estimated},{actual},{},{}",
+            "{name},{},{levels},{},{estimated},{actual},{},{},{},{}",
             routes.len(),
             text(&lengths),
             text(&fewest.lengths),
-            fewest.actual
+            fewest.actual,
+            text(&cheapest.lengths),
+            cheapest.actual
         );
     }
 }
@@ -37,7 +44,8 @@ fn generated(prefixes: usize) {
 
 fn main() -> Result<(), String> {
     println!(
-        "table,prefixes,levels,greedy_lengths,greedy_estimated,greedy_actual,fewest_lengths,fewest"
+        "table,prefixes,levels,greedy_lengths,greedy_estimated,greedy_actual,fewest_lengths,fewest,cheapest_lengths,\
+        cheapest"
     );
     if let Some(name) = std::env::args().nth(1) {
         let prefixes = name.strip_prefix("gen:").and_then(|count| count.parse().ok());

@@ -41,7 +41,7 @@ pub use five::{FiveTuple, FiveTupleError};
 pub use flow::{Flow, Mask, Match};
 pub use publish::{Reader, Writer};
 pub use rules::{Action, Condition, NoNumber, Range, Rule, RuleError, RuleId, Rules, Table};
-pub use search::{Counts, EXACT, Searcher};
+pub use search::{Counts, EXACT, Parts, Searcher};
 pub use slow::{Effort, Found, Scratch, SlowPath};
 pub use steps::{Visit, repeat_hashes};
 

@@ -1,6 +1,6 @@
 //! The search against the linear scan.
 
-use fibula_classify::{Batch, Cache, Counts, Field, Flow, MISS, Mask, Match, Searcher};
+use fibula_classify::{Batch, Cache, Counts, Field, Flow, MISS, Mask, Match, Parts, Searcher};
 use fibula_simd::Isa;
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use fibula_testkit::Rng;
 
 use crate::sets::{answers, cache, check, megaflows, packet};
 
-/// With and without the exact-match cache, twice: the second time it knows the packets.
+/// With and without the exact-match cache, twice: the second time it knows the packets. Then with some of the parts.
 fn check_all(megaflows: &[Match], packets: &[Flow], together: usize) {
     for isa in Isa::available() {
         let cache = cache(isa, megaflows);
@@ -17,6 +17,18 @@ fn check_all(megaflows: &[Match], packets: &[Flow], together: usize) {
                 let got = answers(&mut searcher, &cache, packets, together);
                 check(megaflows, packets, &got, &format!("{isa}, {together} together"));
             }
+        }
+        for (filters, packing, lanes) in [
+            (false, false, false),
+            (false, true, false),
+            (false, true, true),
+            (true, false, false),
+            (true, true, false),
+            (true, false, true),
+        ] {
+            let parts = Parts { filters, packing, lanes };
+            let got = answers(&mut Searcher::with_parts(parts), &cache, packets, together);
+            check(megaflows, packets, &got, &format!("{isa}, {together} together, {parts:?}"));
         }
     }
 }

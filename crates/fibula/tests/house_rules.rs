@@ -45,6 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "engines",
             "baselines",
             "rib",
+            "fib",
             "ingest",
             "router",
             "testkit",
@@ -180,7 +181,7 @@ fn safe_crates_say_so() {
         };
         assert!(read(&root).contains("#![forbid(unsafe_code)]"), "{}", root.display());
     }
-    for program in ["bloomfwd", "hpbf", "planb"] {
+    for program in ["bloomfwd", "compressed", "displaced", "hpbf", "planb", "worst"] {
         let root = crates_dir().join("papers/src").join(program).join("main.rs");
         assert!(read(&root).contains("#![forbid(unsafe_code)]"), "{}", root.display());
     }

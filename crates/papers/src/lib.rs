@@ -1,7 +1,9 @@
 //! Shared code of the experiments.
 #![forbid(unsafe_code)]
 
+pub mod clock;
 pub mod forms;
+pub mod lookups;
 pub mod out;
 
 /// The program in the README of the repository compiles.

@@ -210,3 +210,27 @@ fn wrong_options() {
         assert_eq!(out, "", "{args:?}");
     }
 }
+
+/// The choice of the least expected time has no more of it than the others, and the model knows the traffic.
+#[test]
+fn choices_of_levels() {
+    let table = "gen:v6:2024:3000:1";
+    let args = ["--figure", "choices", "--table", table, "--keys", "3000", "--runs", "2"];
+    let (code, out, err) = run(&args);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(err.contains("costs in nanoseconds"), "{err}");
+    let mut lines = out.lines();
+    let columns = "choice,lengths,actual_prefixes,traffic,modelled_ns";
+    assert_eq!(lines.next(), Some(&*format!("{HEAD},{columns},{TAIL}")));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 2 * (2 * 6 + 3));
+    for (rows, traffic) in rows.chunks(rows.len() / 2).zip(["RND", "PFX"]) {
+        let time = |row: &Vec<&str>| row[8].parse::<f64>().unwrap();
+        let chosen = rows.iter().find(|row| row[4] == format!("cheapest for {traffic}")).unwrap();
+        assert!(time(chosen) > 0.0 && !chosen[9].is_empty(), "{chosen:?}");
+        for row in rows {
+            assert_eq!(row[7], traffic);
+            assert!(time(chosen) <= time(row) + 0.001, "{chosen:?} {row:?}");
+        }
+    }
+}

@@ -72,10 +72,42 @@ fn shares_of_time() {
 }
 
 #[test]
+fn parts_of_the_search() {
+    let head = "step,form,isa,batch,hits,subtables,megaflows,traversed,lookup_ns,lookup_ns_min,lookup_ns_max,\
+                extract_ns,gain";
+    let rows = rows(&["--figure", "parts", "--tables", "1,3", "--hits", "100,0"], head);
+    let steps = [
+        "crc",
+        "transposed",
+        "columns",
+        "hash",
+        "batch",
+        "filters",
+        "packing",
+        "lanes",
+        "all but packing",
+        "all but filters and lanes",
+    ];
+    assert_eq!(rows.iter().map(|row| &*row[0]).collect::<Vec<_>>(), steps.repeat(4));
+    for (rows, (hits, subtables)) in rows.chunks(10).zip([("96", 1), ("0", 1), ("96", 5), ("0", 5)])
+    {
+        for (at, row) in rows.iter().enumerate() {
+            assert_eq!((&*row[4], &*row[5]), (hits, &*subtables.to_string()), "{row:?}");
+            // Packets without a megaflow meet all subtables.
+            if hits == "0" {
+                assert_eq!(number(&row[7]), f64::from(subtables), "{row:?}");
+            }
+            assert_eq!(row[12].is_empty(), at == 0, "{row:?}");
+            assert!(number(&row[9]) <= number(&row[8]) && number(&row[8]) <= number(&row[10]));
+        }
+    }
+}
+
+#[test]
 fn what_is_no_experiment() {
     let (code, out, err) = run(&["--figure", "7"]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
-    assert!(err.contains("table1, 8, 9, ovs"), "{err}");
+    assert!(err.contains("table1, 8, 9, ovs, parts"), "{err}");
 }
 
 /// Options that a figure does not use are refused, before anything is measured or written.
@@ -85,10 +117,14 @@ fn options_of_other_figures() {
     let path = folder.path().join("out");
     let file = path.to_str().unwrap();
     for (args, reason) in [
-        (&["--figure", "8", "--tables", "1"][..], "--tables is for --figure 9"),
-        (&["--figure", "ovs", "--tables", "1"], "--tables is for --figure 9"),
+        (&["--figure", "8", "--tables", "1"][..], "--tables is for --figure 9 and parts"),
+        (&["--figure", "ovs", "--tables", "1"], "--tables is for --figure 9 and parts"),
         (&["--figure", "table1", "--batch", "64"], "--batch is for --figure 9 and ovs"),
-        (&["--figure", "8", "--packets", "64"], "--packets is for --figure table1, 9 and ovs"),
+        (
+            &["--figure", "8", "--packets", "64"],
+            "--packets is for --figure table1, 9, ovs and parts",
+        ),
+        (&["--figure", "9", "--hits", "50"], "--hits is for --figure parts"),
         (&["--figure", "8", "--ghz", "2"], "--ghz is for --figure 9 and ovs"),
         (&["--figure", "9", "--export", file], "--export is for --figure ovs"),
         (&["--figure", "ovs", "--export", file, "--csv", file], "leave --csv out"),

@@ -4,6 +4,7 @@ mod bloomfwd;
 mod forms;
 mod hpbf;
 mod planb;
+mod results;
 
 use assert_cmd::Command;
 
@@ -11,7 +12,7 @@ use assert_cmd::Command;
 #[test]
 fn examples_of_the_help() {
     let mut seen = 0;
-    for program in ["bloomfwd", "hpbf", "planb"] {
+    for program in ["bloomfwd", "compressed", "displaced", "hpbf", "planb", "worst"] {
         let run = |words: &[&str]| {
             let mut command = Command::cargo_bin(program).expect("the binary is built");
             let output = command.args(words).arg("--help").output().expect("it starts");

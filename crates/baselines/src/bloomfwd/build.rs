@@ -5,6 +5,7 @@ use fibula_filter::Parameters;
 use fibula_simd::Table;
 
 use super::bucket::{Address, Code, EMPTY, Keyed, Line, Slot, code_of, slots};
+use super::cost::Model;
 use super::dpcpe::{self, Expansion};
 use super::lookup::key;
 use super::tables::{Change, Level, Tables, Writer};
@@ -12,7 +13,7 @@ use super::{Config, Levels, NAME, Sizes};
 
 /// Of the slots of a level so many in hundred have a key when it is built. Fuller ones have more
 /// marked buckets, which cost a second line: 4 % of ten slots at 60.
-const FILL: usize = 60;
+pub(super) const FILL: usize = 60;
 
 /// The minimum room of a level, so that a few more routes need no build.
 const KEYS_MIN: usize = 32;
@@ -87,6 +88,7 @@ fn lengths<A: Address>(routes: &Routes<A>, config: &Config) -> Result<(u8, Vec<u
         }
         Levels::Dpcpe(n) => (0, dpcpe::greedy(&dpcpe::histogram(routes), 0, top, usize::from(*n))),
         Levels::Fewest(n) => (0, dpcpe::optimal(routes, 0, top, usize::from(*n))),
+        Levels::Cheapest => (0, Model::new(routes, config).cheapest()),
         Levels::Every => (0, (1..=top).collect()),
         Levels::At { direct, lengths } => {
             let ascend = lengths.is_sorted_by(|a, b| a < b);

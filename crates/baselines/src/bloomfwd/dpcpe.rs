@@ -103,37 +103,61 @@ pub fn greedy(histogram: &Histogram, direct: u8, top: u8, levels: usize) -> Vec<
 /// which those inside another one make nothing of their own. Whether one is inside another depends on the level
 /// before alone, so for each of these one pass over the routes is enough.
 pub fn optimal<A: Addr>(routes: &Routes<A>, direct: u8, top: u8, levels: usize) -> Vec<u8> {
-    let (first, top) = (usize::from(direct), usize::from(top));
-    let outer: Vec<Histogram> = (first..top).map(|from| outermost(routes, from as u8)).collect();
-    let made = |from: usize, to: usize| {
-        let lengths = outer[from - first][from + 1..=to].iter().zip(from + 1..);
+    Bands::new(routes, direct, top).fewest(levels)
+}
+
+/// How many prefixes each possible level makes.
+pub(super) struct Bands {
+    first: usize,
+    /// [`outermost`] for each length before a level.
+    outer: Vec<Histogram>,
+}
+
+impl Bands {
+    /// Of lengths above `direct` up to `top`.
+    pub(super) fn new<A: Addr>(routes: &Routes<A>, direct: u8, top: u8) -> Self {
+        Self {
+            first: direct.into(),
+            outer: (direct..top).map(|from| outermost(routes, from)).collect(),
+        }
+    }
+
+    /// How many prefixes a level of length `to` has after one of length `from`.
+    pub(super) fn made(&self, from: usize, to: usize) -> u64 {
+        let lengths = self.outer[from - self.first][from + 1..=to].iter().zip(from + 1..);
         lengths.fold(0u64, |sum, (&count, len)| {
             let each = 1u64.checked_shl((to - len) as u32).unwrap_or(u64::MAX);
             sum.saturating_add(count.saturating_mul(each))
         })
-    };
-    // For each length the fewest prefixes of those up to it, with so many levels, and the level before.
-    let start: Vec<(u64, usize)> =
-        (first..=top).map(|to| (if to > first { made(first, to) } else { 0 }, first)).collect();
-    let mut best = vec![start];
-    for _ in 1..levels {
-        let before = &best[best.len() - 1];
-        let next = (first..=top).map(|to| {
-            let by = (first + 1..to)
-                .map(|from| (before[from - first].0.saturating_add(made(from, to)), from));
-            by.min().unwrap_or((u64::MAX, first))
-        });
-        let next: Vec<(u64, usize)> = next.collect();
-        best.push(next);
     }
-    let count = (0..best.len()).min_by_key(|&level| best[level][top - first].0).unwrap_or(0);
-    let mut lengths = vec![top as u8];
-    for level in (1..=count).rev() {
-        let to = usize::from(lengths[lengths.len() - 1]);
-        lengths.push(best[level][to - first].1 as u8);
+
+    /// At most so many lengths, those with which the fewest prefixes come out: [`optimal`].
+    pub(super) fn fewest(&self, levels: usize) -> Vec<u8> {
+        let (first, top) = (self.first, self.first + self.outer.len());
+        let made = |from: usize, to: usize| self.made(from, to);
+        // For each length the fewest prefixes of those up to it, with so many levels, and the level before.
+        let start: Vec<(u64, usize)> =
+            (first..=top).map(|to| (if to > first { made(first, to) } else { 0 }, first)).collect();
+        let mut best = vec![start];
+        for _ in 1..levels {
+            let before = &best[best.len() - 1];
+            let next = (first..=top).map(|to| {
+                let by = (first + 1..to)
+                    .map(|from| (before[from - first].0.saturating_add(made(from, to)), from));
+                by.min().unwrap_or((u64::MAX, first))
+            });
+            let next: Vec<(u64, usize)> = next.collect();
+            best.push(next);
+        }
+        let count = (0..best.len()).min_by_key(|&level| best[level][top - first].0).unwrap_or(0);
+        let mut lengths = vec![top as u8];
+        for level in (1..=count).rev() {
+            let to = usize::from(lengths[lengths.len() - 1]);
+            lengths.push(best[level][to - first].1 as u8);
+        }
+        lengths.reverse();
+        lengths
     }
-    lengths.reverse();
-    lengths
 }
 
 /// How many prefixes longer than `from` have which length, without those inside another one of them.

@@ -92,6 +92,7 @@
 mod batch;
 mod bucket;
 mod build;
+pub mod cost;
 pub mod dpcpe;
 mod load;
 mod lookup;
@@ -139,6 +140,8 @@ pub struct Config {
     pub positions: Option<u32>,
     /// The lengths to which prefixes are expanded.
     pub levels: Levels,
+    /// What [`Levels::Cheapest`] weighs.
+    pub costs: cost::Costs,
     /// How large filters are made.
     pub sizes: Sizes,
     /// How batches are looked up.
@@ -156,6 +159,7 @@ impl Default for Config {
             false_positives: 0.1,
             positions: Some(1),
             levels: Levels::Auto,
+            costs: cost::Costs::default(),
             sizes: Sizes::Fitting,
             search: FilterSearch::Staged,
             memory_limit: 1 << 30,
@@ -205,6 +209,8 @@ pub enum Levels {
     Dpcpe(u8),
     /// At most so many levels, those with which the fewest prefixes come out ([`dpcpe::optimal`]).
     Fewest(u8),
+    /// Those with which a lookup is expected to take the least time, by [`Config::costs`] ([`cost::Model::cheapest`]).
+    Cheapest,
     /// These, ascending, the last 32 or 64; what has up to `direct` bits (24 at most) is in the direct
     /// lookup array.
     At {

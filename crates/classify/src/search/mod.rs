@@ -12,6 +12,24 @@ use packed::Plan;
 
 pub use exact::EXACT;
 
+/// Parts of the search that can be left out, to measure what each gains. The answers are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// The filters in front of the subtables. Without them every packet is compared in every subtable.
+    pub filters: bool,
+    /// Packets that are left are moved together.
+    pub packing: bool,
+    /// Subtables in the lanes, where few packets are left.
+    pub lanes: bool,
+}
+
+impl Default for Parts {
+    /// All of them.
+    fn default() -> Self {
+        Self { filters: true, packing: true, lanes: true }
+    }
+}
+
 /// Batches after which the subtables are ranked anew.
 const RANK_EVERY: u32 = 256;
 
@@ -49,6 +67,7 @@ pub struct Searcher {
     order: Vec<Ranked>,
     version: Version,
     plan: Plan,
+    parts: Parts,
     exact: Option<Exact>,
     batches: u32,
     counts: Counts,
@@ -66,6 +85,11 @@ impl Searcher {
         Self { exact: Some(Exact::new()), ..Self::default() }
     }
 
+    /// Makes a searcher with some of the parts, for measurements: [`Searcher::new`] has all.
+    pub fn with_parts(parts: Parts) -> Self {
+        Self { parts, ..Self::default() }
+    }
+
     /// The counts.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -79,14 +103,14 @@ impl Searcher {
         assert_eq!(batch.len(), numbers.len(), "a number for each packet");
         self.follow(cache);
         numbers.fill(MISS);
-        let Self { order, plan, exact, counts, scratch, .. } = self;
+        let Self { order, plan, parts, exact, counts, scratch, .. } = self;
         let mut search = Search { cache, batch, numbers, order, exact: None, counts };
         search.counts.packets += batch.len() as u64;
         if let Some(exact) = exact {
             exact.follow(cache);
             search.exact = Some(exact);
         }
-        cache.level.run(packed::Packed { search, plan, scratch });
+        cache.level.run(packed::Packed { search, plan, parts: *parts, scratch });
     }
 
     /// Follows the changes of the cache and, from time to time, the hits.

@@ -130,6 +130,14 @@ impl<A: Addr> Subject<A> {
     }
 }
 
+impl<A> Workload<A> {
+    /// The share of keys that have a route.
+    pub fn matching(&self) -> f64 {
+        let hops = || self.expected.iter().flatten();
+        hops().filter(|hop| **hop != Hop::NONE).count() as f64 / hops().count().max(1) as f64
+    }
+}
+
 impl<'a, A: Addr> Case<'a, A> {
     pub fn new(subject: &'a Subject<A>, workload: &'a Workload<A>, more: &[Cell]) -> Self {
         let cells = subject.cells.iter().chain(more).cloned().collect();

@@ -98,7 +98,7 @@ pub fn named<A: Addr>(routes: &Routes<A>, names: &[&str]) -> Result<Vec<Subject<
 }
 
 /// Bloomfwd over the table; none, with a note, if it refuses it.
-fn bloomfwd<A: Address>(
+pub fn bloomfwd<A: Address>(
     routes: &Routes<A>,
     config: &Config,
 ) -> Result<Option<(Bloomfwd<A>, Duration)>, Failure> {
@@ -142,7 +142,7 @@ pub fn part<A: Addr>(routes: &Routes<A>, parts: usize, seed: u64) -> Routes<A> {
     chosen.collect()
 }
 
-fn spaced<T: ToString>(numbers: impl IntoIterator<Item = T>) -> String {
+pub fn spaced<T: ToString>(numbers: impl IntoIterator<Item = T>) -> String {
     numbers.into_iter().map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
 }
 

@@ -3,6 +3,7 @@
 use fibula_classify::{Context, Flow, WORDS, words};
 use fibula_packet::Frame;
 
+use super::miniflow::bits;
 use super::{Form, Miniflow};
 
 /// The packets that are searched for together.
@@ -18,6 +19,7 @@ const _: () = assert!(2 * WORDS < PAIRS, "a row with a word that is 0");
 ///   miniflows   packet 0: bitmap, values    packet 1: bitmap, values    ...     all forms
 ///   pairs       the values in words of 32 bits                                  gather
 ///   halves      v_0 low of 32 packets, v_0 high of them, v_1 low, ...           transposed: by place in the miniflow
+///                                                                               columns: by word of the flow
 /// ```
 #[derive(Clone, Debug)]
 pub struct Rows {
@@ -26,8 +28,10 @@ pub struct Rows {
     /// For [`Form::Gather`]: [`PAIRS`] words for a packet.
     pub(super) pairs: Vec<u32>,
     /// For [`Form::Transposed`]: for each burst and place in a miniflow the low halves of 32 packets, then the
-    /// high ones.
+    /// high ones. For [`Form::Columns`] the same by the word of the flow.
     pub(super) halves: Vec<u32>,
+    /// Words that some packet had. In the columns of the others all is 0.
+    seen: u16,
 }
 
 impl Rows {
@@ -40,7 +44,8 @@ impl Rows {
             form,
             miniflows: Vec::with_capacity(Self::MAX),
             pairs: vec![0; room(form == Form::Gather, Self::MAX * PAIRS)],
-            halves: vec![0; room(form == Form::Transposed, halves)],
+            halves: vec![0; room(matches!(form, Form::Transposed | Form::Columns), halves)],
+            seen: 0,
         }
     }
 
@@ -85,6 +90,16 @@ impl Rows {
                 let burst = &mut self.halves[at / BURST * (WORDS * 2 * BURST)..];
                 for (to, [low, high]) in burst.chunks_exact_mut(2 * BURST).zip(pairs) {
                     (to[at % BURST], to[at % BURST + BURST]) = (low, high);
+                }
+            }
+            Form::Columns => {
+                let miniflow = &self.miniflows[at];
+                self.seen |= miniflow.bitmap();
+                let burst = &mut self.halves[at / BURST * (WORDS * 2 * BURST)..];
+                for word in bits(self.seen.into()) {
+                    let (to, value) = (&mut burst[word * 2 * BURST..], miniflow.get(word));
+                    to[at % BURST] = value as u32;
+                    to[at % BURST + BURST] = (value >> 32) as u32;
                 }
             }
             _ => {}

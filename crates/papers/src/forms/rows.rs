@@ -49,6 +49,10 @@ pub(super) struct Transposed {
     others: u32,
 }
 
+/// The paper's, but columns are those of the flow's words, so that all packets are hashed together.
+#[derive(Clone, Copy)]
+pub(super) struct Columns;
+
 #[inline(always)]
 fn murmur(words: &Words, miniflow: &Miniflow) -> u32 {
     let add = |hash, (at, mask)| hash::murmur_add64(hash, miniflow.get(at) & mask);
@@ -151,6 +155,26 @@ impl Hasher for Transposed {
         }
         let others = Burst { live: burst.live & self.others, ..burst };
         Murmur.hash(simd, words, others, to);
+    }
+}
+
+impl Hasher for Columns {
+    #[inline(always)]
+    fn hash<S: Simd>(&self, simd: S, words: &Words, burst: Burst<'_>, to: &mut [u32; BURST]) {
+        if burst.live.count_ones() <= THRESHOLD {
+            return Murmur.hash(simd, words, burst, to);
+        }
+        for at in (0..BURST).step_by(S::Lanes::<u32>::N) {
+            let mut hash = S::Lanes::splat(simd, 0u32);
+            for (word, mask) in words.iter() {
+                let column = &burst.halves[word * 2 * BURST..][..2 * BURST];
+                let [low, high] = masks(simd, mask);
+                let low = S::Lanes::load(simd, column, at).and(low);
+                let high = S::Lanes::load(simd, column, BURST + at).and(high);
+                hash = hash::murmur_lanes(hash, low, high);
+            }
+            hash::murmur_lanes_finish(hash, words.len()).store(to, at);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use fibula_simd::{Kernel, Simd};
 
 use super::batch::{BURST, Rows};
 use super::miniflow::bits;
-use super::rows::{Burst, Crc, Gather, Hasher, Murmur, Transposed, find};
+use super::rows::{Burst, Columns, Crc, Gather, Hasher, Murmur, Transposed, find};
 use super::table::Table;
 use super::{Batch, Cache, Form};
 
@@ -48,6 +48,7 @@ pub fn repeat(cache: &Cache, batch: &Batch, visits: &[Visit], step: Step, times:
         Form::Crc => steps!(Crc),
         Form::Gather => steps!(Gather),
         Form::Transposed => steps!(Transposed::default()),
+        Form::Columns => steps!(Columns),
         _ => steps!(Murmur),
     }
 }

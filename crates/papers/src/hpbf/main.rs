@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod ovs;
+mod parts;
 mod sets;
 mod timing;
 
@@ -25,14 +26,22 @@ Examples:
   hpbf --figure 9 --tables 1,8,30 --batch 32,256
   hpbf --figure ovs
   hpbf --figure ovs --export ovs-files
+  hpbf --figure parts --tables 8 --hits 50
 
 Figures:
   table1  share of time of hashing, finding and comparing: 59 subtables of 2,000 megaflows, 30 for a packet
   8       nanoseconds for the hashes of one batch in a subtable, by packets left
   9       throughput by subtables that a packet traverses on average
   ovs     whole lookups where Open vSwitch was measured: 1,840 megaflows of 16 masks, 4,096 packets
+  parts   whole lookups with one part of our search after the other, by subtables and packets that have a megaflow;
+          not in the paper
 
-Figures 9 and ovs begin with the bytes of frames in memory: parsed, extracted, searched for in batches, all on
+In figure parts, each step has the parts of those before it: crc (no vectors), transposed (the paper's: hashes in
+vectors), columns (of the flow's words), hash (sums of products), batch (256 packets together), filters, packing (of
+the packets that are left), lanes (subtables in the lanes); then all without one of them. gain is the time of the
+step before over this one's, for the last two that of all over theirs.
+
+Figures 9, ovs and parts begin with the bytes of frames in memory: parsed, extracted, searched for in batches, all on
 one core, with no exact-match cache. Packets belong to megaflows of all subtables alike, so that N
 subtables on average are 2 N - 1 in all. extract_ns is what it takes without the search.
 
@@ -45,9 +54,9 @@ by `fibula bench filter`.";
 #[command(name = "hpbf", after_help = EXAMPLES, max_term_width = 100)]
 struct Args {
     /// The experiment
-    #[arg(long, value_enum, value_name = "table1|8|9|ovs")]
+    #[arg(long, value_enum, value_name = "table1|8|9|ovs|parts")]
     figure: Figure,
-    /// Figure 9: subtables for a packet, on average (default: 1,2,3,4,5,6,8,10,15,20,25,30)
+    /// Subtables for a packet, on average, of figure 9 (default: 1,2,3,4,5,6,8,10,15,20,25,30) and parts (1,4,8,15,30)
     #[arg(long, value_delimiter = ',', value_name = "N,...",
           value_parser = clap::value_parser!(u16).range(1..=200))]
     tables: Vec<u16>,
@@ -58,6 +67,10 @@ struct Args {
     #[arg(long, value_delimiter = ',', value_name = "N,...",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     batch: Vec<u16>,
+    /// Figure parts: packets of 100 that have a megaflow (default: 100,90,50,0)
+    #[arg(long, value_delimiter = ',', value_name = "N,...",
+          value_parser = clap::value_parser!(u8).range(0..=100))]
+    hits: Vec<u8>,
     /// Packets of a run, but in figure 8 (default: 16,384; table1: 2,048; ovs: 4,096)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(32..=1 << 22))]
     packets: Option<u32>,
@@ -98,6 +111,8 @@ enum Figure {
     Tables,
     #[value(name = "ovs")]
     Ovs,
+    #[value(name = "parts")]
+    Parts,
 }
 
 /// The paper's burst.
@@ -136,6 +151,7 @@ fn measure(args: &Args) -> Result<bool, Failure> {
             }
         }
         Figure::Ovs => is_wrong = lookups(args, &mut csv, 16, 115, 4096)?,
+        Figure::Parts => is_wrong = parts::measure(args, &mut csv)?,
     }
     csv.finish()?;
     Ok(is_wrong)
@@ -144,16 +160,18 @@ fn measure(args: &Args) -> Result<bool, Failure> {
 impl Args {
     /// Options that a figure does not use are mistakes.
     fn check(&self) -> Result<(), Failure> {
-        use Figure::{Ovs, Shares, Tables};
+        use Figure::{Ovs, Parts, Shares, Tables};
         let only = |is_given: bool, option, figures: &[Figure], names| {
             if is_given && !figures.contains(&self.figure) {
                 return Err(format!("{option} is for --figure {names}"));
             }
             Ok(())
         };
-        only(!self.tables.is_empty(), "--tables", &[Tables], "9")?;
+        only(!self.tables.is_empty(), "--tables", &[Tables, Parts], "9 and parts")?;
+        only(!self.hits.is_empty(), "--hits", &[Parts], "parts")?;
         only(!self.batch.is_empty(), "--batch", &[Tables, Ovs], "9 and ovs")?;
-        only(self.packets.is_some(), "--packets", &[Shares, Tables, Ovs], "table1, 9 and ovs")?;
+        let packets = [Shares, Tables, Ovs, Parts];
+        only(self.packets.is_some(), "--packets", &packets, "table1, 9, ovs and parts")?;
         only(self.ghz.is_some(), "--ghz", &[Tables, Ovs], "9 and ovs")?;
         only(self.export.is_some(), "--export", &[Ovs], "ovs")?;
         if self.export.is_some() && self.csv.as_os_str() != "-" {

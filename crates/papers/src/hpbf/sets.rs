@@ -43,6 +43,15 @@ fn frame(random: &mut Rng, tagged: bool) -> Bytes {
     frame
 }
 
+/// The protocol of packets without a megaflow.
+const UDP: u8 = 17;
+
+/// Where the protocol is in a frame.
+fn protocol_at(frame: &Bytes) -> usize {
+    let tag = if frame[12..14] == [0x81, 0] { 4 } else { 0 };
+    14 + tag + 9
+}
+
 /// The packets, and the megaflows that they belong to.
 pub struct Set {
     pub frames: Vec<Bytes>,
@@ -71,6 +80,22 @@ impl Set {
         set
     }
 
+    /// The same, but so many of 100 packets belong to no megaflow: their protocol is UDP, which none has.
+    pub fn with_misses(mut self, percent: u64, seed: u64) -> Self {
+        let mut random = Rng::new(seed);
+        for frame in &mut self.frames {
+            if random.below(100) < percent {
+                frame[protocol_at(frame)] = UDP;
+            }
+        }
+        self
+    }
+
+    /// The packets that belong to one.
+    pub fn hits(&self) -> usize {
+        self.frames.iter().filter(|frame| frame[protocol_at(frame)] != UDP).count()
+    }
+
     /// A cache of the megaflows, numbered by their places.
     pub fn cache(&self, form: Form, isa: Isa) -> Cache {
         let mut cache = Cache::with(form, isa, 1);
@@ -87,13 +112,16 @@ impl Set {
         batch
     }
 
-    /// Searches for all packets: the first whose answer is none of its megaflows.
+    /// Searches for all packets: the first whose answer is none of its megaflows, or a megaflow where it has none.
     pub fn check(&self, cache: &Cache, searcher: &mut Searcher, together: usize) -> Option<usize> {
         let mut numbers = vec![0; self.frames.len()];
         run(cache, searcher, &self.frames, together, &mut numbers);
         self.frames.iter().zip(numbers).position(|(frame, number)| {
             let matches = |megaflow: &Match| megaflow.matches(&flow(frame));
-            number == MISS || !self.megaflows.get(number as usize).is_some_and(matches)
+            match frame[protocol_at(frame)] {
+                UDP => number != MISS,
+                _ => !self.megaflows.get(number as usize).is_some_and(matches),
+            }
         })
     }
 }

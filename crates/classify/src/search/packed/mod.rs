@@ -7,7 +7,7 @@ mod plan;
 
 use fibula_simd::{Kernel, Lanes, Simd};
 
-use super::{Exact, Search};
+use super::{Exact, Parts, Search};
 use crate::WORDS;
 use crate::batch::{Batch, STRIDE};
 use crate::hash::Hashed;
@@ -55,6 +55,7 @@ impl Default for Scratch {
 pub(crate) struct Packed<'a> {
     pub(crate) search: Search<'a>,
     pub(crate) plan: &'a Plan,
+    pub(crate) parts: Parts,
     pub(crate) scratch: &'a mut Scratch,
 }
 
@@ -63,7 +64,7 @@ impl Kernel for Packed<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { search, plan, scratch } = self;
+        let Self { search, plan, parts, scratch } = self;
         let mut run = Run {
             simd,
             rows: search.batch.len(),
@@ -73,17 +74,24 @@ impl Kernel for Packed<'_> {
             pending: 0,
             search,
             plan,
+            parts,
             scratch,
         };
         run.exact();
         let mut rank = 0;
         let tables = run.search.order.len();
-        let few = |rank| if rank < plan.dense { FEW } else { few(tables - rank) };
+        let few = |rank| match parts.lanes {
+            true if rank < plan.dense => FEW,
+            true => few(tables - rank),
+            false => 0,
+        };
         while rank < tables && run.left > few(rank) {
             run.table(rank);
             rank += 1;
         }
-        run.last(rank);
+        if parts.lanes {
+            run.last(rank);
+        }
         run.settle();
         run.learn();
     }
@@ -102,6 +110,7 @@ struct Run<'a, S> {
     simd: S,
     search: Search<'a>,
     plan: &'a Plan,
+    parts: Parts,
     scratch: &'a mut Scratch,
     /// Rows in the columns.
     rows: usize,
@@ -214,7 +223,7 @@ impl<'a, S: Simd> Run<'a, S> {
         hash_all(self.simd, table, &columns[..WORDS * STRIDE], self.rows, &mut self.scratch.hashes);
         let tried = self.left;
         // Where most packets have their megaflow the filter would let them pass.
-        if 2 * ranked.found > ranked.tried {
+        if 2 * ranked.found > ranked.tried || !self.parts.filters {
             self.compare_all(table, rank);
         } else {
             for row in self.filter(table).iter() {
@@ -281,7 +290,7 @@ impl<'a, S: Simd> Run<'a, S> {
     #[inline(always)]
     fn pack(&mut self) {
         let vectors = |rows: usize| rows.div_ceil(Self::N);
-        if 4 * vectors(self.left) > 3 * vectors(self.rows) {
+        if 4 * vectors(self.left) > 3 * vectors(self.rows) || !self.parts.packing {
             return;
         }
         let (simd, rows, live) = (self.simd, self.rows, self.live);
