@@ -131,8 +131,8 @@ fn wrong_options() {
         ("displaced", &["--family", "v6", "-t", V4], "no IPv6 prefix that may be forwarded to"),
         (
             "displaced",
-            &["-t", V4, "--engines", "planb", "--packets", "9"],
-            "no engine planb for IPv4",
+            &["-t", V4, "--engines", "nonesuch", "--packets", "9"],
+            "no engine nonesuch for IPv4",
         ),
         ("worst", &["--family", "v6", "-t", V4], "no IPv6 routes"),
         (

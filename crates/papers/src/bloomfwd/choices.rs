@@ -103,6 +103,7 @@ fn costs<A: Addr + Address>() -> Costs {
     ];
     let near = reads[0].1;
     let times = [1, 9].map(|levels| level::<A>(levels, false));
+    note(format_args!("nanoseconds with one level and with nine: {times:?}"));
     let level_time = ((times[1] - times[0]) / 8.0 - near).max(0.0);
     let bucket = (level::<A>(1, true) - times[0] - near).max(0.0);
     Costs { level: level_time, bucket, reads, ..Costs::default() }
@@ -125,19 +126,24 @@ fn read(bytes: usize) -> f64 {
     median(&mut times)
 }
 
-/// Nanoseconds of a lookup in a table of few prefixes with so many levels: of addresses without a prefix, which come
-/// to all levels, or of those that are found at the first one.
+/// Nanoseconds of a lookup in a table of few prefixes of each of so many levels: of addresses without a prefix, which
+/// come to all levels, or of those that are found at the first one.
 fn level<A: Addr + Address>(levels: u8, found: bool) -> f64 {
     let top = A::BITS.min(64);
-    let prefix = |at: u32| Prefix::masked(A::from_u128(u128::from(at) << (A::BITS - top)), top);
-    let routes: Routes<A> =
-        (0..32).filter_map(|at| Some((prefix(at).ok()?, Hop::new(at)))).collect();
-    let lengths = (top - levels + 1..=top).collect();
+    let lengths: Vec<u8> = (top - levels + 1..=top).collect();
+    // At the beginning of the space, so that hardly a random address has one.
+    let prefix = |at: u32, len: u8| {
+        let addr = A::from_u128(u128::from(at) << (A::BITS - len));
+        Some((Prefix::masked(addr, len).ok()?, Hop::new(at)))
+    };
+    let places = |len: u8| (1..17).filter_map(move |at| prefix(at, len));
+    let routes: Routes<A> = lengths.iter().flat_map(|len| places(*len)).collect();
+    let longest: Vec<A> = places(top).map(|(prefix, _)| prefix.first()).collect();
     let config = Config { levels: Levels::At { direct: 0, lengths }, ..Config::default() };
     let engine = Bloomfwd::build(&routes, &config).expect("a few prefixes fit");
     let mut rng = Rng::new(2);
     let key = |_| match found {
-        true => rng.choose(routes.as_slice()).map_or(A::from_u128(0), |route| route.prefix.first()),
+        true => longest.get(rng.below(16) as usize).copied().unwrap_or(A::from_u128(0)),
         false => rng.addr::<A>(),
     };
     let keys: Vec<A> = (0..READS / 8).map(key).collect();
