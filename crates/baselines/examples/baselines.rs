@@ -52,7 +52,7 @@ fn both<A: FilterAddr>(routes: &Routes<A>, keys: &[Vec<A>]) {
         split: true,
         ..Default::default()
     };
-    let basic = hbs::Config { heuristic: false };
+    let basic = hbs::Config { heuristic: false, ..hbs::Config::default() };
     row("tree-bitmap", routes, &Default::default(), keys, TreeBitmap::steps);
     row("tree-bitmap-split", routes, &split, keys, TreeBitmap::steps);
     row("lc-trie", routes, &Default::default(), keys, <LcTrie<A>>::steps);

@@ -120,13 +120,19 @@ fn cp_trie<A: Addr>() -> Entry<A> {
     Entry::of::<CpTrie<A>>("cp-trie", summary, EVERY, |isa| cp_trie::Config { isa })
 }
 
-fn hbs<A: Addr>() -> [Entry<A>; 2] {
-    let entry = |name, summary, heuristic| {
-        Entry::of::<Hbs<A>>(name, summary, SCALAR, move |_| hbs::Config { heuristic })
+fn hbs<A: Addr>() -> [Entry<A>; 3] {
+    let entry = |name, summary, heuristic, batch| {
+        Entry::of::<Hbs<A>>(name, summary, SCALAR, move |_| hbs::Config { heuristic, batch })
     };
-    let pruned = "HBS: binary search over lengths in hash tables, pruned by the origins of markers";
+    let pruned =
+        "HBS: binary search over lengths in hash tables, pruned by origins; patched in place";
+    let interleaved = "HBS, lookups of a batch interleaved";
     let basic = "binary search over lengths in hash tables, Waldvogel's basic scheme";
-    [entry("hbs", pruned, true), entry("hbs-basic", basic, false)]
+    [
+        entry("hbs", pruned, true, hbs::Batch::Plain),
+        entry("hbs-batch", interleaved, true, hbs::Batch::Interleaved),
+        entry("hbs-basic", basic, false, hbs::Batch::Plain),
+    ]
 }
 
 fn lulea() -> [Entry<u32>; 2] {

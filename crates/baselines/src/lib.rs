@@ -9,7 +9,7 @@
 //! | [`bloomfwd`] | IPv4, IPv6 | a Bloom filter and a hash table for each of a few lengths, which prefixes are expanded to | for measurements of hashing, as in Bloomfwd's paper; patched in place |
 //! | [`bsd_radix`] | IPv4, IPv6 | the BSD routing table: single bits down, masks on the way back up | the baseline of DXR's paper; patched in place |
 //! | [`cp_trie`] | IPv4, IPv6 | a trie of 16 bits and then 8 a level, its bitmaps with counts beside their words | a baseline of PlanB's paper |
-//! | [`hbs`] | IPv4, IPv6 | a hash table for each length, and a binary search over the lengths by markers | a baseline of PlanB's paper |
+//! | [`hbs`] | IPv4, IPv6 | a hash table for each length, and a binary search over the lengths by markers | a baseline of PlanB's paper; patched in place |
 //! | [`lc_trie`] | IPv4, IPv6 | a trie with compressed paths and levels in nodes of 32 bits, over a sorted vector of routes | a baseline of SAIL's paper |
 //! | [`lulea`] | IPv4 | the answers' changes as bits at levels 16, 24 and 32, coded through a table of all masks | a baseline of SAIL's paper |
 //! | [`neurotrie`] | IPv4, IPv6 | a trie with a stride for each node, chosen within a budget of memory | a baseline of PlanB's paper |
@@ -45,9 +45,9 @@
 //! and 32, coded through a table of all masks. A baseline of SAIL's paper, for comparisons. Limits: 16,383 hops and
 //! 2^14 chunks of a kind; wide 22,271 hops.
 //!
-//! **[`hbs`]** (IPv4, IPv6; `hbs`, `hbs-basic`). A hash table for each length of prefixes, and a binary
-//! search over the lengths, led by markers; `hbs` prunes it by where markers come from. A baseline of PlanB's paper,
-//! for comparisons. Limits: 2^32 slots of all tables.
+//! **[`hbs`]** (IPv4, IPv6; `hbs`, `hbs-batch`, `hbs-basic`). A hash table for each length of prefixes, and a binary
+//! search over the lengths, led by markers; `hbs` prunes it by where markers come from, and `hbs-batch` interleaves
+//! the lookups of a batch. A baseline of PlanB's paper, for comparisons; patched in place. Limits: 2^32 slots of all tables.
 //!
 //! **[`pbf`]** (IPv4, IPv6). A Bloom filter and a hash table for each length of prefixes, in the sizes for
 //! which SAIL's paper computes 1.003 probes of tables a lookup. A baseline of that paper, for its memory on a

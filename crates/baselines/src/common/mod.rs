@@ -5,5 +5,5 @@ mod hashed;
 mod search;
 
 pub(crate) use bits::bits;
-pub(crate) use hashed::{Hashed, Item, Part, parts};
+pub(crate) use hashed::{Hashed, Item, Part, SlotsMut, parts};
 pub(crate) use search::{Search, many, one};

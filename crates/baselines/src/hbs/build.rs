@@ -1,5 +1,3 @@
-use std::marker::PhantomData;
-
 use fibula_core::{Addr, BuildError, Prefix, Routes};
 use fibula_simd::Table;
 
@@ -33,18 +31,18 @@ pub(super) fn build<A: Addr>(routes: &Routes<A>, config: Config) -> Result<Hbs<A
         [node[PART], node[PART + 1]] = [parts[rank].first, parts[rank].mask];
     }
     let shortest = routes.get(Prefix::ALL).map_or(0, |hop| hop.to_bits() + 1);
-    Ok(Hbs {
-        shape: [config.heuristic.into(), shortest],
-        tree: Table::from_vec(tree),
-        slots,
-        family: PhantomData,
-    })
+    let shape = [config.heuristic.into(), shortest];
+    Ok(Hbs::new(shape, Table::from_vec(tree), slots, config.batch))
 }
 
 /// Routes and markers of each length. Those with the same bits follow each other, as the routes are
 /// sorted, so the last one is the only one to compare with.
-fn entries<A: Addr>(routes: &Routes<A>, lengths: &[u8], tree: &[Node]) -> Vec<Vec<Item<A>>> {
-    let markers = tree::markers(tree);
+pub(super) fn entries<A: Addr>(
+    routes: &Routes<A>,
+    lengths: &[u8],
+    tree: &[Node],
+) -> Vec<Vec<Item<A>>> {
+    let markers = tree::markers(tree).expect("a tree has every rank");
     let mut tables: Vec<Vec<Item<A>>> = vec![Vec::new(); lengths.len()];
     // The routes that cover the current one, itself included, with their codes.
     let mut around: Vec<(Prefix<A>, u32)> = Vec::new();

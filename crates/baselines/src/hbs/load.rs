@@ -1,5 +1,3 @@
-use std::marker::PhantomData;
-
 use fibula_core::{Addr, LoadError, TableSource};
 use fibula_simd::Table;
 
@@ -23,6 +21,9 @@ pub(super) fn load<A: Addr>(
     }
     let tree: Table<Node> = table(tables, TREE)?;
     let slots = Hashed { words: table(tables, SLOTS)? };
+    if tree.len() > usize::from(A::BITS) {
+        return Err(LoadError::new(TREE, "has more nodes than an address has bits"));
+    }
     for (number, node) in tree.iter().enumerate() {
         let there = |child: u32| {
             child == NONE || (child as usize) > number && (child as usize) < tree.len()
@@ -38,5 +39,5 @@ pub(super) fn load<A: Addr>(
     if !slots.is_sound::<A>(&parts(&by_rank, PART), hop_count) {
         return Err(LoadError::new(SLOTS, "is not what the tree says, or names an unknown hop"));
     }
-    Ok(Hbs { shape: [heuristic, shortest], tree, slots, family: PhantomData })
+    Ok(Hbs::new([heuristic, shortest], tree, slots, config.batch))
 }

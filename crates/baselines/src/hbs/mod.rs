@@ -35,25 +35,39 @@
 //! without reading their tables, and a search ends where there are no origins: 10.1 in a table without 10.1.2.0/24
 //! would end it. **The tree** is not balanced but has the lengths with many routes near its root.
 //!
-//! `hbs` has both; `hbs-basic` has neither: a balanced tree, searched to its end, as in Waldvogel's paper.
+//! `hbs` has both; `hbs-basic` has neither: a balanced tree, searched to its end, as in Waldvogel's paper. `hbs-batch`
+//! has the tables of `hbs`, with batches whose lookups are interleaved (`batch.rs`).
+//!
 //! # Assumptions
 //!
 //! The papers on HBS were not available. PlanB says that "pre-computed information about marker origins"
 //! prunes the tree: here that is a range of lengths for each entry, two bytes. It says that rotations
 //! adjust the tree to the distribution of lengths: here the tree is the one with the least mean depth over
-//! the routes, found by dynamic programming in each build, which rotations would approach. Hash tables have
-//! at least two slots for each key, and a key goes to the next free slot; Waldvogel's are perfect or nearly
-//! so. Neither paper interleaves lookups.
+//! the routes, found by dynamic programming in each build, which rotations would approach. Hash tables are
+//! built with at least two slots for each key, and a key goes to the next free slot; Waldvogel's are perfect or nearly
+//! so. Interleaved lookups are ours: neither paper
+//! says how it reaches its rates.
+//!
+//! # Updates
+//!
+//! A changed route changes its own entry, its markers, and the markers under it that have its answer: they belong to
+//! the routes under it that no other one covers. For most routes that is nothing, for a short prefix it may be
+//! thousands of entries, for the default route those of all outermost routes: still less than a build, which writes all.
+//! A withdrawn route's marker stays if another route needs it; the search for one reads the routes under the marker.
+//! Afterwards the tables have exactly the entries that a build over this tree would make. The tree stays as it is,
+//! even where other lengths have become frequent. A build is requested for a length that the tree does not have, and
+//! for a table three quarters full, which it is after half as many routes more than at the build, or later.
 //!
 //! # Invariants
 //!
-//! - A node's children come after it, so a search ends.
+//! - A node's children come after it, and the range of ranks in which an interleaved search continues becomes smaller
+//!   with each table, so a search ends.
 //! - The tables follow each other and contain all slots. Hops are below the hop count, or none.
 //!
 //! # Limits and use
 //!
 //! 2^32 slots. The rival that PlanB's paper finds fastest; its rate depends on how many lengths a
-//! table has. Every change is a build.
+//! table has.
 //!
 //! ```
 //! use fibula_core::{Engine, Hop, Lookup, Routes};
@@ -72,29 +86,34 @@
 //! # Ok::<(), fibula_core::PrefixError>(())
 //! ```
 
+mod batch;
 mod build;
 mod load;
 mod lookup;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod update;
 
 use std::marker::PhantomData;
 
 use fibula_core::{
-    Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
-    TableSource,
+    Addr, BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix,
+    Routes, TableRef, TableSource,
 };
 use fibula_simd::Table;
 
 use crate::common::Hashed;
+use batch::Aims;
 use fibula_engines::common::each;
 use tree::Node;
+use update::Ranks;
 
 const NAME: &str = "hbs";
 const SHAPE: &str = "shape";
 const TREE: &str = "tree";
 const SLOTS: &str = "slots";
+const AIMS: &str = "aims";
 
 /// Parameters of [`Hbs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,12 +121,24 @@ pub struct Config {
     /// Whether origins prune the search and the tree suits the routes; otherwise it is Waldvogel's basic
     /// scheme.
     pub heuristic: bool,
+    /// How a batch is taken.
+    pub batch: Batch,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { heuristic: true }
+        Self { heuristic: true, batch: Batch::Plain }
     }
+}
+
+/// How a batch is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Batch {
+    /// One address after the other, as in the papers.
+    #[default]
+    Plain,
+    /// Many side by side.
+    Interleaved,
 }
 
 /// The compiled tables; see the [module](self).
@@ -116,10 +147,19 @@ pub struct Hbs<A: Addr> {
     shape: [u32; 2],
     tree: Table<Node>,
     slots: Hashed,
+    /// Of interleaved batches alone; made anew from the tree when tables are loaded.
+    aims: Option<Aims<A>>,
+    /// Of patched tables alone, and not stored.
+    ranks: Option<Ranks>,
     family: PhantomData<A>,
 }
 
 impl<A: Addr> Hbs<A> {
+    fn new(shape: [u32; 2], tree: Table<Node>, slots: Hashed, batch: Batch) -> Self {
+        let aims = (batch == Batch::Interleaved).then(|| Aims::of(&tree));
+        Self { shape, tree, slots, aims, ranks: None, family: PhantomData }
+    }
+
     fn is_heuristic(&self) -> bool {
         self.shape[0] == 1
     }
@@ -154,13 +194,17 @@ impl<A: Addr> Lookup<A> for Hbs<A> {
         lookup::lookup(self, addr, || {}, || {})
     }
 
-    /// One after the other, as in the papers.
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Hop]) {
-        each(addrs, hops, |addr| lookup::lookup(self, addr, || {}, || {}));
+        match &self.aims {
+            None => each(addrs, hops, |addr| lookup::lookup(self, addr, || {}, || {})),
+            Some(aims) => batch::lookup_batch(self, aims, addrs, hops),
+        }
     }
 
     fn memory(&self) -> Memory {
-        Memory::of_tables(&self.tables())
+        let tables = self.tables();
+        let stored = tables.iter().map(|table| (table.name, table.bytes.len()));
+        Memory::new(stored.chain(self.aims.iter().map(|aims| (AIMS, aims.bytes()))))
     }
 }
 
@@ -173,7 +217,13 @@ impl<A: Addr> Engine<A> for Hbs<A> {
     }
 }
 
-impl<A: Addr> Follow<A> for Hbs<A> {}
+impl<A: Addr> Follow<A> for Hbs<A> {
+    /// Changes the entries of each prefix and of its markers, and those under it that have its answer. O(outermost
+    /// routes under the prefix); if a marker is to be removed, O(routes under the marker).
+    fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
+        Ok(update::patch(self, routes, changed).unwrap_or(Patched::Rebuild))
+    }
+}
 
 impl<A: Addr> Persist<A> for Hbs<A> {
     fn tables(&self) -> Vec<TableRef<'_>> {

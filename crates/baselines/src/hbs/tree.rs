@@ -13,19 +13,22 @@ pub(super) const PART: usize = 4;
 /// No child.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The ranks at which a search for each rank turns right, from the root on. Its markers are there.
-pub(super) fn markers(tree: &[Node]) -> Vec<Vec<usize>> {
+/// The ranks at which a search for each rank turns right, from the root on. Its markers are there. `None` if a rank is
+/// not found, which a build's trees have all.
+pub(super) fn markers(tree: &[Node]) -> Option<Vec<Vec<usize>>> {
     let way = |rank: u32| {
         let (mut way, mut at) = (Vec::new(), 0);
-        while tree[at][RANK] != rank {
-            let node = tree[at];
+        loop {
+            let node = tree.get(at as usize)?;
+            if node[RANK] == rank {
+                return Some(way);
+            }
             let right = node[RANK] < rank;
             if right {
                 way.push(node[RANK] as usize);
             }
-            at = node[if right { RIGHT } else { LEFT }] as usize;
+            at = node[if right { RIGHT } else { LEFT }];
         }
-        way
     };
     (0..tree.len() as u32).map(way).collect()
 }

@@ -212,6 +212,7 @@ exhaustive! {
     bsd_radix "bsd-radix"
     cp_trie "cp-trie"
     hbs "hbs"
+    hbs_batch "hbs-batch"
     hbs_basic "hbs-basic"
     lc_trie "lc-trie"
     lc_trie_wide "lc-trie-wide"
