@@ -11,6 +11,7 @@ from typing import Any
 import page
 import pictures
 import records
+import run
 from records import Record, Wrong, select
 
 ROWS: list[dict[str, Any]] = [
@@ -78,6 +79,15 @@ class Selections(unittest.TestCase):
         )
         self.assertEqual([row["percent"] for row in read], [80, 90])
         self.assertEqual([read[0][name] for name in "abcd"], ["7 7", 12, 1.5, ""])
+
+
+class Definitions(unittest.TestCase):
+    def test_all_are_read(self) -> None:
+        figures = run.figures()
+        drawn = [picture["figure"] for picture in pictures.pictures(figures)]
+        self.assertEqual(len(drawn), len(set(drawn)))
+        shown = [name for paper in page.claims(figures).values() for name in paper.get("pictures", [])]
+        self.assertEqual(set(shown) - set(drawn), set())
 
 
 class Texts(unittest.TestCase):

@@ -85,6 +85,9 @@ const WIDTH: i32 = 940;
 const HEIGHT: i32 = 460;
 const LEFT: i32 = 78;
 const BOTTOM: i32 = 56;
+/// Pixels of a row of names, and of a letter.
+const ROW: i32 = 13;
+const LETTER: i32 = 7;
 const GRID: RGBColor = RGBColor(222, 222, 222);
 
 /// The picture as SVG.
@@ -139,6 +142,8 @@ struct Frame {
     right: i32,
     top: i32,
     bottom: i32,
+    /// Rows of names below the axis.
+    rows: i32,
 }
 
 impl Frame {
@@ -160,7 +165,12 @@ impl Frame {
         let longest = names.map(|name| name.chars().count()).max().unwrap_or(0) as i32;
         let top = 40 + 18 * chart.notes.len() as i32;
         let right = WIDTH - 54 - (longest * 29 / 4).min(360);
-        Self { x, y, left: LEFT, right, top, bottom: HEIGHT - BOTTOM }
+        // Long names take turns in rows.
+        let longest = chart.x.names.iter().map(|name| name.chars().count() as i32 * LETTER).max();
+        let room = (right - LEFT) / (chart.x.names.len() as i32).max(1);
+        let rows = (longest.unwrap_or(0) / room.max(1) + 1).min(4);
+        let bottom = HEIGHT - BOTTOM - ROW * (rows - 1).max(0);
+        Self { x, y, left: LEFT, right, top, bottom, rows }
     }
 
     fn x(&self, value: f64) -> i32 {
@@ -243,9 +253,7 @@ fn axes(chart: &Chart, frame: &Frame, root: &Area<'_>) -> Done {
     } else {
         let room = (frame.right - frame.left) / chart.x.names.len() as i32;
         for (at, name) in chart.x.names.iter().enumerate() {
-            let width = name.chars().count() as i32 * 7;
-            // Long names take turns in two rows.
-            let row = if width > room && at % 2 == 1 { 13 } else { 0 };
+            let row = ROW * (at as i32 % frame.rows);
             let size = if room < 20 { 10 } else { 12 };
             let place = (frame.x(at as f64), frame.bottom + 6 + row);
             root.draw(&Text::new(name.clone(), place, font(size, HPos::Center, VPos::Top)))?;
