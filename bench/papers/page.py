@@ -59,11 +59,10 @@ def filled(claim: Claim, record: Record) -> str:
     return re.sub(r"\{([^}]*)\}", value, claim["ours"])
 
 
-def claims_of(paper: str, of_paper: dict[str, Any], figures: list[Figure], read: dict[str, Record | None]) -> str:
-    """The table of a paper's claims, where its records were made, and its pictures."""
+def claims_of(of_paper: dict[str, Any], figures: list[Figure], read: dict[str, Record | None], wrong: list[str]) -> str:
+    """The table of a paper's claims, where its records were made, and its pictures. What is wrong is added to `wrong`."""
     lines = ["| claim | theirs | ours | why they differ |", "|---|---|---|---|"]
     used: dict[str, Record] = {}
-    wrong = []
     for claim in of_paper["claim"]:
         ours = claim["ours"]
         if "figure" in claim:
@@ -75,11 +74,10 @@ def claims_of(paper: str, of_paper: dict[str, Any], figures: list[Figure], read:
                     ours = f"{filled(claim, record)} ([{name}]({link(record.path)}))"
                 except Wrong as error:
                     wrong.append(str(error))
+                    ours = f"its row is missing in the record ([{name}]({link(record.path)}))"
             else:
                 ours = f"no record of `{name}` yet"
         lines.append(f"| {claim['claim']} | {claim['theirs']} | {ours} | {claim.get('why', '')} |")
-    if wrong:
-        raise Wrong("\n".join(wrong))
     made: dict[str, list[str]] = {}
     for name, record in used.items():
         made.setdefault(f"{record.machine()}, {record.date()}, commit {record.commit()}", []).append(f"`{name}`")
@@ -109,27 +107,24 @@ def table(figures: list[Figure], read: dict[str, Record | None]) -> str:
     return f"{len(states)} entries: {counts}.\n\n" + "\n".join(lines)
 
 
-def generated(page: str, figures: list[Figure]) -> str:
-    """The page with all of its generated parts as they should be."""
+def generated(page: str, figures: list[Figure]) -> tuple[str, list[str]]:
+    """The page with all of its generated parts as they should be, and what is wrong with claims."""
     of_papers = claims(figures)
     paths = {figure["id"]: newest(figure["id"]) for figure in figures}
     read = {name: Record(path) if path else None for name, path in paths.items()}
-    wrong, seen = [], []
+    wrong: list[str] = []
+    seen: list[str] = []
 
     def part(match: re.Match[str]) -> str:
         name = match[1]
         seen.append(name)
-        try:
-            paper = name.removeprefix("claims of ")
-            text = table(figures, read) if name == "figures" else claims_of(paper, of_papers[paper], figures, read)
-        except Wrong as error:
-            wrong.append(str(error))
+        paper = name.removeprefix("claims of ")
+        if name != "figures" and paper not in of_papers:
             return match[0]
+        text = table(figures, read) if name == "figures" else claims_of(of_papers[paper], figures, read, wrong)
         return f"<!-- {name}: written by ./dev papers --table -->\n{text}\n<!-- end of {name} -->"
 
     found = PART.sub(part, page)
-    if wrong:
-        raise Wrong("\n".join(wrong))
     if sorted(seen) != sorted(["figures", *(f"claims of {paper}" for paper in of_papers)]):
         raise Wrong(f"{PAGE.name} has the parts {seen}: it needs `figures`, and `claims of` each paper of claims.toml")
-    return found
+    return found, wrong

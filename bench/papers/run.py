@@ -156,14 +156,15 @@ def check(args: argparse.Namespace) -> int:
 
 def write_table(args: argparse.Namespace) -> int:
     page = PAGE.read_text()
-    new = generated(page, figures())
+    new, wrong = generated(page, figures())
+    for text in wrong:
+        print(text, file=sys.stderr)
     if args.write:
         PAGE.write_text(new)
-        return 0
-    if new != page:
+    elif new != page:
         print("docs/papers.md is not what bench/papers and the records give: run ./dev papers --table", file=sys.stderr)
         return 1
-    return 0
+    return 1 if wrong else 0
 
 
 def draw_records(args: argparse.Namespace) -> int:

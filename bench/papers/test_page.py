@@ -122,6 +122,21 @@ class Texts(unittest.TestCase):
         self.assertEqual(select(read, "max probes scheme='probes of PBF' as 4"), "1.0019")
 
 
+class Pages(unittest.TestCase):
+    def test_generated_parts_are_replaced_and_the_rest_is_kept(self) -> None:
+        parts = ["figures", *(f"claims of {paper}" for paper in page.claims(run.figures()))]
+        text = "before\n" + "".join(
+            f"<!-- {part}: written by ./dev papers --table -->\nold\n<!-- end of {part} -->\nkept\n" for part in parts
+        )
+        new, _ = page.generated(text, run.figures())
+        self.assertEqual(new.count("\nkept\n"), len(parts))
+        self.assertTrue(new.startswith("before\n"))
+        self.assertNotIn("\nold\n", new)
+        self.assertEqual(page.generated(new, run.figures())[0], new)
+        with self.assertRaisesRegex(Wrong, "it needs `figures`"):
+            page.generated("no parts", run.figures())
+
+
 class Files(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -142,7 +157,9 @@ class Files(unittest.TestCase):
 
     def test_claims_name_their_record(self) -> None:
         claims = {"claim": [{"claim": "fast", "theirs": "9", "figure": "x-f1", "ours": "{max mlps} Mlps"}]}
-        text = page.claims_of("X", claims, [FIGURE], {"x-f1": self.record()})
+        wrong: list[str] = []
+        text = page.claims_of(claims, [FIGURE], {"x-f1": self.record()}, wrong)
+        self.assertEqual(wrong, [])
         self.assertIn("| fast | 9 | 36 Mlps ([x-f1](", text)
         self.assertIn(
             "Measured on Intel family 6 model 207, 2 cores, 2026-11-28, commit d88269b3 with changes: `x-f1`.", text
@@ -150,12 +167,15 @@ class Files(unittest.TestCase):
 
     def test_a_claim_without_a_record_says_so(self) -> None:
         claims = {"claim": [{"claim": "fast", "theirs": "9", "figure": "x-f1", "ours": "{max mlps} Mlps"}]}
-        self.assertIn("| fast | 9 | no record of `x-f1` yet |", page.claims_of("X", claims, [FIGURE], {"x-f1": None}))
+        self.assertIn("| fast | 9 | no record of `x-f1` yet |", page.claims_of(claims, [FIGURE], {"x-f1": None}, []))
 
     def test_a_claim_without_its_row_is_an_error(self) -> None:
         claims = {"claim": [{"claim": "fast", "theirs": "9", "figure": "x-f1", "ours": "{mlps engine=c}"}]}
-        with self.assertRaisesRegex(Wrong, r"claim 'fast': .*x-f1.json: \{mlps engine=c\}: no row for engine=c"):
-            page.claims_of("X", claims, [FIGURE], {"x-f1": self.record()})
+        wrong: list[str] = []
+        text = page.claims_of(claims, [FIGURE], {"x-f1": self.record()}, wrong)
+        self.assertIn("| fast | 9 | its row is missing in the record ([x-f1](", text)
+        self.assertEqual(len(wrong), 1)
+        self.assertRegex(wrong[0], r"claim 'fast': .*x-f1.json: \{mlps engine=c\}: no row for engine=c")
 
     def test_claims_are_checked_when_read(self) -> None:
         path = self.folder / "claims.toml"
