@@ -1,4 +1,4 @@
-"""The generated parts of docs/papers.md: the table of figures, and for each paper its claims beside our records."""
+"""The generated parts of pages: the table of figures, each paper's claims beside our records, tables of records."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from grids import grid_of, grids
 from records import ROOT, Figure, Record, Wrong, newest, select
 
 HERE = Path(__file__).resolve().parent
-PAGE = ROOT / "docs/papers.md"
+DOCS = ROOT / "docs"
+PAGES = [DOCS / name for name in ("papers.md", "results.md", "performance.md")]
 STATES = {"whole": "repeated", "part": "in part", "none": "not repeated"}
 PART = re.compile(
-    r"<!-- (figures|claims of [^:]+): written by ./dev papers --table -->\n.*?<!-- end of \1 -->", re.DOTALL
+    r"<!-- (figures|claims of [^:]+|table [^:]+): written by ./dev papers --table -->\n.*?<!-- end of \1 -->", re.DOTALL
 )
 
 Claim = dict[str, Any]
@@ -43,7 +45,7 @@ def base(figures: list[Figure], name: str) -> str:
 
 
 def link(path: Path) -> str:
-    return os.path.relpath(path, PAGE.parent)
+    return os.path.relpath(path, DOCS)
 
 
 def filled(claim: Claim, record: Record) -> str:
@@ -107,9 +109,25 @@ def table(figures: list[Figure], read: dict[str, Record | None]) -> str:
     return f"{len(states)} entries: {counts}.\n\n" + "\n".join(lines)
 
 
-def generated(page: str, figures: list[Figure]) -> tuple[str, list[str]]:
-    """The page with all of its generated parts as they should be, and what is wrong with claims."""
+def grid(name: str, wrong: list[str]) -> str:
+    """A table of rows of its newest record, with a link to that."""
+    found = grids()[name]
+    path = newest(found["record"])
+    if not path:
+        return f"No record of `{found['record']}` yet."
+    record = Record(path)
+    try:
+        lines = grid_of(found, record)
+    except Wrong as error:
+        wrong.append(str(error))
+        lines = f"`{path.name}` has no such rows."
+    return f"{lines}\n\n[Record]({link(path)}): {record.machine()}, {record.date()}, commit {record.commit()}."
+
+
+def generated(pages: dict[str, str], figures: list[Figure]) -> tuple[dict[str, str], list[str]]:
+    """The pages, by name, with all of their generated parts as they should be, and what is wrong with claims."""
     of_papers = claims(figures)
+    parts = {"figures", *(f"claims of {paper}" for paper in of_papers), *(f"table {name}" for name in grids())}
     paths = {figure["id"]: newest(figure["id"]) for figure in figures}
     read = {name: Record(path) if path else None for name, path in paths.items()}
     wrong: list[str] = []
@@ -118,13 +136,18 @@ def generated(page: str, figures: list[Figure]) -> tuple[str, list[str]]:
     def part(match: re.Match[str]) -> str:
         name = match[1]
         seen.append(name)
-        paper = name.removeprefix("claims of ")
-        if name != "figures" and paper not in of_papers:
+        if name not in parts:
             return match[0]
-        text = table(figures, read) if name == "figures" else claims_of(of_papers[paper], figures, read, wrong)
+        if name == "figures":
+            text = table(figures, read)
+        elif name.startswith("table "):
+            text = grid(name.removeprefix("table "), wrong)
+        else:
+            text = claims_of(of_papers[name.removeprefix("claims of ")], figures, read, wrong)
         return f"<!-- {name}: written by ./dev papers --table -->\n{text}\n<!-- end of {name} -->"
 
-    found = PART.sub(part, page)
-    if sorted(seen) != sorted(["figures", *(f"claims of {paper}" for paper in of_papers)]):
-        raise Wrong(f"{PAGE.name} has the parts {seen}: it needs `figures`, and `claims of` each paper of claims.toml")
+    found = {name: PART.sub(part, page) for name, page in pages.items()}
+    if sorted(seen) != sorted(parts):
+        differing = sorted(parts.symmetric_difference(seen)) or "one of them twice"
+        raise Wrong(f"pages have generated parts that are not defined, or lack some that are: {differing}")
     return found, wrong

@@ -1,8 +1,8 @@
-"""Repeats the papers' figures (figures.toml), keeps a record of each, and writes what docs/papers.md shows of them.
+"""Repeats the papers' figures (figures.toml), keeps a record of each, and writes what pages in docs show of them.
 
   run.py run --programs target/dist --out bench/records/CPU/DATE [NAME...]
   run.py check --programs target/debug       every program once, with little to do, for its answers
-  run.py table [--write]                     compares the generated parts of docs/papers.md, or writes them
+  run.py table [--write]                     compares the generated parts of pages, or writes them
   run.py draw --harness bench-harness [RECORD...]   the pictures (pictures.toml) beside their records
 """
 
@@ -20,7 +20,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from page import PAGE, STATES, generated
+from page import PAGES, STATES, generated
 from pictures import draw
 from records import RECORDS, ROOT, Figure, Wrong
 
@@ -155,15 +155,17 @@ def check(args: argparse.Namespace) -> int:
 
 
 def write_table(args: argparse.Namespace) -> int:
-    page = PAGE.read_text()
-    new, wrong = generated(page, figures())
+    pages = {str(path.relative_to(ROOT)): path.read_text() for path in PAGES}
+    written, wrong = generated(pages, figures())
+    for name in pages:
+        if written[name] == pages[name]:
+            continue
+        if args.write:
+            (ROOT / name).write_text(written[name])
+        else:
+            wrong.append(f"{name} is not what bench/papers and the records give: run ./dev papers --table")
     for text in wrong:
         print(text, file=sys.stderr)
-    if args.write:
-        PAGE.write_text(new)
-    elif new != page:
-        print("docs/papers.md is not what bench/papers and the records give: run ./dev papers --table", file=sys.stderr)
-        return 1
     return 1 if wrong else 0
 
 

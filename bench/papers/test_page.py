@@ -8,6 +8,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
+import grids
 import page
 import pictures
 import records
@@ -124,17 +125,20 @@ class Texts(unittest.TestCase):
 
 class Pages(unittest.TestCase):
     def test_generated_parts_are_replaced_and_the_rest_is_kept(self) -> None:
-        parts = ["figures", *(f"claims of {paper}" for paper in page.claims(run.figures()))]
+        claims = [f"claims of {paper}" for paper in page.claims(run.figures())]
+        parts = ["figures", *claims, *(f"table {name}" for name in grids.grids())]
         text = "before\n" + "".join(
             f"<!-- {part}: written by ./dev papers --table -->\nold\n<!-- end of {part} -->\nkept\n" for part in parts
         )
-        new, _ = page.generated(text, run.figures())
-        self.assertEqual(new.count("\nkept\n"), len(parts))
-        self.assertTrue(new.startswith("before\n"))
-        self.assertNotIn("\nold\n", new)
+        new, _ = page.generated({"a": text, "b": "no parts"}, run.figures())
+        self.assertEqual(new["b"], "no parts")
+        self.assertEqual(new["a"].count("\nkept\n"), len(parts))
+        self.assertTrue(new["a"].startswith("before\n"))
+        self.assertNotIn("\nold\n", new["a"])
         self.assertEqual(page.generated(new, run.figures())[0], new)
-        with self.assertRaisesRegex(Wrong, "it needs `figures`"):
-            page.generated("no parts", run.figures())
+        with self.assertRaisesRegex(Wrong, "one of them twice"):
+            page.generated({"a": text, "b": text}, run.figures())
+
 
 
 class Files(unittest.TestCase):
@@ -235,6 +239,49 @@ class Files(unittest.TestCase):
         self.assertEqual(drawn["series"][0]["points"][0], {"x": 0, "y": 11.0, "range": [10.5, 11.5]})
         self.assertIn("95 % confidence", drawn["notes"][0])
 
+
+class Tables(unittest.TestCase):
+    """Tables of a record's rows."""
+
+    def table(self, rows: Any = ROWS, **changed: Any) -> str:
+        form: dict[str, Any] = {"name": "t", "record": "x-f1", "title": "engine", "line": "`{engine}`"}
+        form |= {"head": "{table}", "cell": "{mlps:.1f}"}
+        record = Record.__new__(Record)
+        record.path, record.rows = Path("x-f1.json"), rows
+        return grids.grid_of(form | changed, record)
+
+    def test_lines_and_columns(self) -> None:
+        behind = [{"head": "memory", "cell": "{memory}"}, {"head": "KiB", "cell": "{memory_kib}"}]
+        self.assertEqual(
+            self.table(behind=behind),
+            "| engine | one | two | memory | KiB |\n|---|--:|--:|--:|--:|\n"
+            "| `a` | 10.0 | 36.0 | 0.0 MiB | 2 |\n| `b` | 5.0 | 12.0 | 1.0 MiB | 1,024 |",
+        )
+        self.assertEqual(self.table(where=["table=two", "engine=b"]).splitlines()[2:], ["| `b` | 12.0 |"])
+
+    def test_what_has_no_number(self) -> None:
+        refused = {"engine": "c", "table": "one", "mlps": "", "wrong": None}
+        wrong = {"engine": "d", "table": "one", "mlps": None, "wrong": 3}
+        lines = self.table([*ROWS, refused, wrong]).splitlines()
+        self.assertEqual(lines[-2:], ["| `c` |  |  |", "| `d` | wrong |  |"])
+
+    def test_wrong_ones_are_errors(self) -> None:
+        for changed, said in [
+            ({"head": "rate"}, "two rows for `a`, rate"),
+            ({"cell": "{watts}"}, "no column 'watts'"),
+            ({"where": ["engine=e"]}, "no row"),
+        ]:
+            with self.assertRaisesRegex(Wrong, f"x-f1.json: table t: .*{said}"):
+                self.table(**changed)
+
+    def test_each_table_has_its_place(self) -> None:
+        pages = {str(path): path.read_text() for path in page.PAGES}
+        first = next(iter(grids.grids()))
+        for name in [f"table {first}", "figures"]:
+            mark = f"<!-- {name}: written"
+            without = {path: text.replace(mark, "<!-- nothing: written") for path, text in pages.items()}
+            with self.assertRaisesRegex(Wrong, name):
+                page.generated(without, run.figures())
 
 if __name__ == "__main__":
     unittest.main()

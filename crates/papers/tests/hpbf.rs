@@ -74,7 +74,7 @@ fn shares_of_time() {
 #[test]
 fn parts_of_the_search() {
     let head = "step,form,isa,batch,hits,subtables,megaflows,traversed,lookup_ns,lookup_ns_min,lookup_ns_max,\
-                extract_ns,gain";
+                extract_ns,gain,hits_percent";
     let rows = rows(&["--figure", "parts", "--tables", "1,3", "--hits", "100,0"], head);
     let steps = [
         "crc",
@@ -93,6 +93,7 @@ fn parts_of_the_search() {
     {
         for (at, row) in rows.iter().enumerate() {
             assert_eq!((&*row[4], &*row[5]), (hits, &*subtables.to_string()), "{row:?}");
+            assert_eq!(&*row[13], if hits == "0" { "0" } else { "100" }, "{row:?}");
             // Packets without a megaflow meet all subtables.
             if hits == "0" {
                 assert_eq!(number(&row[7]), f64::from(subtables), "{row:?}");

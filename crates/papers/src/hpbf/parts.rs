@@ -110,6 +110,7 @@ fn by_hits(args: &Args, csv: &mut Csv, masks: usize, hits: u8) -> Result<bool, F
             ("lookup_ns_max", number(ns[i].last().copied().unwrap_or(0.0))),
             ("extract_ns", number(of(n + i))),
             ("gain", before.map_or(String::new(), |before| number(before / of(i)))),
+            ("hits_percent", hits.to_string()),
         ]);
         csv.row(&cells)?;
     }
