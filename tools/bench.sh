@@ -36,6 +36,8 @@ bench_beside() {
     fi
     harness run --fibula "$target/dist/fibula" --out "bench/records/$(cpu)/$(date -u +%F)" "$@" ||
         say "a contestant was wrong or had to stop, as is said above"
+    # Pages have tables of the newest records.
+    "$(python_for "$target/python")" bench/papers/run.py table --write
 }
 
 # bench_check: the workspace of bench/, and the answers of all contestants that can take part, on the small tables.
