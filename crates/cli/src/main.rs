@@ -21,6 +21,7 @@ mod input;
 mod layer;
 mod lookup;
 mod output;
+mod plot;
 mod progress;
 mod query;
 mod replay;
@@ -68,6 +69,7 @@ Examples:
   fibula classify rules.txt capture.pcapng > hits.csv
   fibula rpki vrps.json rib.gz
   fibula export table.fib -o table.mmdb
+  fibula plot rib.gz --chart hilbert -o map.svg
   fibula verify --table table.fib
   fibula bench --table table.fib --engines all
   fibula replay --table rib.bz2 --updates updates.gz
@@ -93,6 +95,7 @@ enum Command {
     Export(export::Args),
     Verify(verify::Args),
     Stats(stats::Args),
+    Plot(plot::Args),
     Bench(bench::Args),
     Replay(replay::Args),
     #[cfg(target_os = "linux")]
@@ -144,6 +147,7 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
         Command::Export(args) => export::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Stats(args) => stats::run(args),
+        Command::Plot(args) => plot::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Replay(args) => replay::run(args),
         #[cfg(target_os = "linux")]

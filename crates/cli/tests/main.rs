@@ -20,6 +20,7 @@ mod merged;
 mod misread;
 #[cfg(unix)]
 mod pages;
+mod plot;
 mod query;
 mod real_data;
 #[cfg(unix)]

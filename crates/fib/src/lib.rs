@@ -57,6 +57,7 @@ mod found;
 mod open_family;
 mod policy;
 mod select;
+mod space;
 
 pub use aggregate::aggregate;
 pub use chosen::Chosen;
@@ -67,6 +68,7 @@ pub use fib::{Fib, Matches};
 pub use found::Match;
 pub use open_family::OpenFamily;
 pub use policy::{EngineChoice, FibOptions, SEARCH};
+pub use space::{Blocks, prefix_lengths};
 
 // Types in the signatures of `Fib`.
 #[doc(no_inline)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use fibula_core::{Addr, Prefix, Vrf};
-use fibula_fib::Pod;
+use fibula_fib::{Blocks, Pod, prefix_lengths};
 use hyper::Response;
 
 use crate::api;
@@ -103,63 +103,19 @@ pub(crate) fn histogram(site: &Arc<Site>, params: &Params) -> Answer {
 }
 
 fn lengths<A: Addr + Pod>(frozen: &Frozen) -> Vec<u64> {
-    let routes = frozen.fib.family::<A>().routes();
-    let mut lengths = vec![0; usize::from(A::BITS) + 1];
-    for index in 0..routes.len() {
-        lengths[usize::from(routes.get(index).prefix.len())] += 1;
-    }
-    lengths
+    prefix_lengths(prefixes::<A>(frozen))
 }
 
+/// The prefixes of a family, in order.
+fn prefixes<A: Addr + Pod>(frozen: &Frozen) -> impl Iterator<Item = Prefix<A>> + '_ {
+    let routes = frozen.fib.family::<A>().routes();
+    (0..routes.len()).map(move |index| routes.get(index).prefix)
+}
+
+/// For each block of 16 bits, in order, the share of its addresses that a prefix other than the default one covers.
 pub(crate) fn hilbert(site: &Arc<Site>, params: &Params) -> Answer {
     let frozen = site.frozen_table(params.text("table"))?;
-    let routes = frozen.fib.family::<u32>().routes();
-    let prefixes = (0..routes.len()).map(|index| routes.get(index).prefix);
-    let response: Response<Payload> = whole("application/octet-stream", shares(prefixes));
+    let shares = Blocks::new(Prefix::<u32>::ALL, 16).coverage(prefixes(&frozen));
+    let response: Response<Payload> = whole("application/octet-stream", shares);
     Ok(response)
-}
-
-/// Number of blocks, each with the same first 16 bits.
-const BLOCKS: usize = 1 << 16;
-
-/// For each block of 16 bits, in order, the share of its addresses that a prefix other than the default one
-/// covers: 0 for none, 255 for all, at least 1 for one. The prefixes are in order.
-fn shares(prefixes: impl Iterator<Item = Prefix<u32>>) -> Vec<u8> {
-    let mut covered = vec![0_u32; BLOCKS];
-    // The end of the counted addresses: prefixes in order are nested or disjoint.
-    let mut end = 0_u64;
-    for prefix in prefixes.filter(|prefix| prefix.len() > 0) {
-        let first = u64::from(prefix.first()).max(end);
-        let last = u64::from(prefix.last());
-        end = end.max(last + 1);
-        let mut at = first;
-        while at <= last {
-            let block = at >> 16;
-            let until = last.min((block << 16) + 0xffff);
-            covered[block as usize] += (until - at + 1) as u32;
-            at = until + 1;
-        }
-    }
-    let share = |count: &u32| (u64::from(*count) * 255).div_ceil(BLOCKS as u64) as u8;
-    covered.iter().map(share).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nested_prefixes_count_once() {
-        let of = |texts: &[&str]| {
-            let shares = shares(texts.iter().map(|text| text.parse().unwrap()));
-            let filled = (0..).zip(shares).filter(|(_, share)| *share > 0);
-            filled.collect::<Vec<(usize, u8)>>()
-        };
-        assert_eq!(of(&["0.0.0.0/0"]), []);
-        assert_eq!(of(&["10.0.0.0/16", "10.0.0.0/24", "10.0.255.0/24"]), [(0x0a00, 255)]);
-        assert_eq!(of(&["10.0.0.0/17", "10.0.128.0/32"]), [(0x0a00, 128)]);
-        assert_eq!(of(&["10.0.0.1/32"]), [(0x0a00, 1)]);
-        assert_eq!(of(&["255.254.0.0/15"]), [(0xfffe, 255), (0xffff, 255)]);
-        assert_eq!(of(&["0.0.0.0/1", "128.0.0.0/1"]).len(), BLOCKS);
-    }
 }
