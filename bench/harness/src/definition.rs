@@ -18,7 +18,9 @@ pub struct Definition {
     pub title: String,
     /// The family of the table's addresses.
     pub family: FamilyName,
-    /// `gen:v4:2024:900000:1`, or `shared:FILE`: a file of `data/tables` in the folder with data.
+    /// `gen:v4:2024:900000:1`, or `shared:FILE`: a file of `data/tables` in the folder with data. Empty if `sweep` has
+    /// tables.
+    #[serde(default)]
     pub table: String,
     /// Kinds of traffic, as `fibula bench` names them.
     pub traffic: Vec<String>,
@@ -41,8 +43,33 @@ pub struct Definition {
     /// The checksum of the right answers, by traffic.
     #[serde(default)]
     pub answers: BTreeMap<String, String>,
+    /// What is measured again and again: tables of several sizes, or several numbers of threads.
+    #[serde(default)]
+    pub sweep: Sweep,
     /// The same, small: a test of the answers.
     pub small: Small,
+}
+
+/// The points of a definition that is measured at several.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    /// Its tables, as [`Definition::table`].
+    #[serde(default)]
+    pub tables: Vec<String>,
+    /// Its numbers of threads; those beyond the number of cores are left out.
+    #[serde(default)]
+    pub threads: Vec<usize>,
+    /// As [`Definition::answers`], by table or number of threads.
+    #[serde(default)]
+    pub answers: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Sweep {
+    /// Whether there is nothing to vary.
+    pub fn is_none(&self) -> bool {
+        self.tables.is_empty() && self.threads.is_empty()
+    }
 }
 
 /// What differs in a small run.
@@ -104,25 +131,67 @@ impl Definition {
         if !self.contestants.contains(&self.baseline) {
             return Err(format!("the baseline {} is no contestant", self.baseline));
         }
+        let Sweep { tables, threads, answers } = &self.sweep;
+        if self.table.is_empty() == tables.is_empty() {
+            return Err("either table or sweep.tables says what is looked up in".to_owned());
+        }
+        if !tables.is_empty() && !threads.is_empty() {
+            return Err("a sweep has tables or threads, not both".to_owned());
+        }
+        let is_point =
+            |key: &String| tables.contains(key) || threads.iter().any(|n| n.to_string() == *key);
+        if let Some(other) = answers.keys().find(|key| !is_point(key)) {
+            return Err(format!("sweep.answers has {other}, which is no point of the sweep"));
+        }
+        let all = answers.values().chain([&self.answers, &self.small.answers]);
+        let all: Vec<&BTreeMap<String, String>> = all.collect();
         for traffic in &self.traffic {
             traffic.parse::<Traffic>().map_err(|error| error.to_string())?;
-            for answers in [&self.answers, &self.small.answers] {
+            for answers in &all {
                 if !answers.is_empty() && !answers.contains_key(traffic) {
                     return Err(format!("answers has no checksum of {traffic}"));
                 }
             }
         }
         let numbers = [self.keys, self.small.keys, self.threads, self.batch, self.rounds];
-        if numbers.contains(&0) {
+        if numbers.contains(&0) || threads.contains(&0) {
             return Err("keys, threads, batch and rounds must not be 0".to_owned());
         }
         Ok(self)
     }
 
-    /// The small form of it.
+    /// The small form of it: one point, of a sweep over threads the last one of up to two.
     pub fn into_small(self) -> Self {
         let Small { table, keys, answers } = self.small.clone();
-        Self { table, keys, answers, rounds: 1, ..self }
+        let few = self.sweep.threads.iter().copied().filter(|threads| *threads <= 2).max();
+        let threads = few.unwrap_or(self.threads);
+        Self { table, keys, answers, threads, sweep: Sweep::default(), rounds: 1, ..self }
+    }
+
+    /// The definitions of its points, in order: itself, if there is nothing to vary.
+    pub fn points(&self, cores: usize) -> Vec<Self> {
+        if self.sweep.is_none() {
+            return vec![self.clone()];
+        }
+        let Sweep { tables, threads, answers } = &self.sweep;
+        let answers = |key: &str| answers.get(key).cloned().unwrap_or_default();
+        let point = |table: &String, threads: usize, answers: BTreeMap<String, String>| Self {
+            table: table.clone(),
+            threads,
+            answers,
+            sweep: Sweep::default(),
+            ..self.clone()
+        };
+        let of_tables = tables.iter().map(|table| point(table, self.threads, answers(table)));
+        let fit = threads.iter().filter(|threads| **threads <= cores.max(1));
+        let of_threads =
+            fit.map(|&threads| point(&self.table, threads, answers(&threads.to_string())));
+        of_tables.chain(of_threads).collect()
+    }
+
+    /// What distinguishes a point from the others of its sweep, as `sweep.answers` names it.
+    pub fn point_name(&self, sweep: &Sweep) -> String {
+        if sweep.threads.is_empty() { self.table.clone() } else { self.threads.to_string() }
     }
 }
 
@@ -152,8 +221,39 @@ mod tests {
         for name in names {
             let definition = Definition::read(&folder(), &name).unwrap();
             assert!(!definition.small.answers.is_empty(), "{name}: small.answers");
-            assert!(!definition.answers.is_empty(), "{name}: answers");
+            for point in definition.points(usize::MAX) {
+                let at = point.point_name(&definition.sweep);
+                assert!(!point.answers.is_empty(), "{name}: answers of {at}");
+            }
             assert!(definition.small.table.starts_with("gen:"), "{name}: a test needs no files");
+        }
+    }
+
+    #[test]
+    fn a_sweep_has_a_point_for_each_table_or_number_of_threads() {
+        let read = |change: &str, by: &str| {
+            let text = fs::read_to_string(folder().join("quick-v4.toml")).unwrap();
+            let text = text.replace(change, by);
+            let definition: Result<Definition, _> = toml::from_str(&text);
+            definition.map_err(|error| error.to_string()).and_then(|it| it.checked("a"))
+        };
+        let small = "[small]\n";
+        let threads = "[sweep]\nthreads = [1, 2, 8]\n[sweep.answers.2]\nRND = \"a\"\nPFX = \"b\"\n\
+                       ZIPF = \"c\"\n[small]\n";
+        let definition = read(small, threads).unwrap();
+        let points = definition.points(4);
+        let of = |point: &Definition| (point.threads, point.answers.len());
+        assert_eq!(points.iter().map(of).collect::<Vec<_>>(), [(1, 0), (2, 3)]);
+        assert_eq!((points[1].point_name(&definition.sweep), points.len()), ("2".to_owned(), 2));
+        assert_eq!(definition.into_small().threads, 2);
+        assert_eq!(read("threads = 1", "").unwrap().points(1).len(), 1);
+        for (change, by, why) in [
+            (small, "[sweep]\ntables = [\"gen:v4:2024:100:1\"]\n[small]\n", "either table or"),
+            (small, "[sweep.answers.3]\nRND = \"a\"\n[small]\n", "no point of the sweep"),
+            (small, "[sweep]\nthreads = [0]\n[small]\n", "must not be 0"),
+        ] {
+            let error = read(change, by).unwrap_err();
+            assert!(error.contains(why), "{error}");
         }
     }
 

@@ -3,6 +3,7 @@
 mod chart;
 mod compare;
 mod definition;
+mod lines;
 mod measure;
 mod peer;
 mod plot;
@@ -10,6 +11,7 @@ mod process;
 mod record;
 mod report;
 mod scale;
+mod sweep;
 mod table;
 mod workload;
 
@@ -161,16 +163,28 @@ fn run(what: What) -> Result<bool, String> {
             answers(&read(&options, &definition)?, &options).map(|()| true)
         }
         What::Compare { old, new } => {
-            let found = compare::compare(&Record::read(&old)?, &Record::read(&new)?)?;
-            print!("{}", found.text);
-            Ok(found.worse == 0)
+            let (old, new) = (record::read(&old)?, record::read(&new)?);
+            if old.len() != new.len() {
+                let (old, new) = (old.len(), new.len());
+                return Err(format!("different sweeps: {old} and {new} points"));
+            }
+            let mut worse = 0;
+            for (old, new) in old.iter().zip(&new) {
+                let found = compare::compare(old, new)?;
+                print!("{}", found.text);
+                worse += found.worse;
+            }
+            Ok(worse == 0)
         }
         What::Table { record } => {
-            print!("{}", report::summary(&Record::read(&record)?));
+            match &record::read(&record)?[..] {
+                [record] => print!("{}", report::summary(record)),
+                points => print!("{}", sweep::text(points)),
+            }
             Ok(true)
         }
         What::Plot { record, picture } => {
-            write(&picture, &plot::svg(&Record::read(&record)?)?).map(|()| true)
+            write(&picture, &drawn(&record::read(&record)?)?).map(|()| true)
         }
         What::Chart { chart, picture } => {
             let said = |error: String| format!("{}: {error}", chart.display());
@@ -191,8 +205,9 @@ fn read(options: &Options, name: &str) -> Result<Definition, String> {
 
 fn list(options: &Options) -> Result<(), String> {
     for name in definition::names(&options.bench.join("definitions")) {
-        let Definition { title, table, traffic, .. } = read(options, &name)?;
-        println!("{name}: {title}; {table}, {}", traffic.join(", "));
+        let Definition { title, table, traffic, sweep, .. } = read(options, &name)?;
+        let tables = if table.is_empty() { sweep.tables.join(", ") } else { table };
+        println!("{name}: {title}; {tables}; {}", traffic.join(", "));
     }
     println!();
     for (name, peer) in peer::all(&options.bench.join("peers"))? {
@@ -213,24 +228,38 @@ fn measured(
     options: &Options,
     out: Option<&Path>,
 ) -> Result<bool, String> {
-    let record = match measure::measure(definition, options)? {
-        Measured::Record(record) => record,
-        Measured::Skipped(why) => {
-            note(&format!("{}: skipped: {why}", definition.name));
-            return Ok(true);
+    let mut records = Vec::new();
+    for point in definition.points(process::cores().len()) {
+        match measure::measure(&point, options)? {
+            Measured::Record(record) => records.push(*record),
+            Measured::Skipped(why) => note(&format!("{}: skipped: {why}", definition.name)),
         }
+    }
+    if records.is_empty() {
+        return Ok(true);
+    }
+    let text = match &records[..] {
+        [record] => report::text(record),
+        points => sweep::text(points),
     };
-    let text = report::text(&record);
     print!("{text}");
     if let Some(folder) = out {
         let file = |ending: &str| folder.join(format!("{}.{ending}", definition.name));
         write(&file("md"), &text)?;
-        write(&file("json"), &record.json())?;
-        write(&file("csv"), &record.csv())?;
-        write(&file("svg"), &plot::svg(&record)?)?;
+        write(&file("json"), &record::json(&records))?;
+        write(&file("csv"), &record::csv(&records))?;
+        write(&file("svg"), &drawn(&records)?)?;
         note(&format!("recorded in {}", file("md").display()));
     }
-    Ok(record.rows.iter().all(|row| row.wrong.is_none()))
+    Ok(records.iter().flat_map(|record| &record.rows).all(|row| row.wrong.is_none()))
+}
+
+/// A record, or those of a sweep, as a picture.
+fn drawn(records: &[Record]) -> Result<String, String> {
+    match records {
+        [record] => plot::svg(record),
+        points => sweep::svg(points),
+    }
 }
 
 fn check(mut names: Vec<String>, options: &Options) -> Result<bool, String> {
@@ -263,8 +292,15 @@ fn check(mut names: Vec<String>, options: &Options) -> Result<bool, String> {
 }
 
 fn answers(definition: &Definition, options: &Options) -> Result<(), String> {
-    let forms =
-        [("answers", definition.clone()), ("small.answers", definition.clone().into_small())];
+    let mut forms: Vec<(String, Definition)> = Vec::new();
+    for point in definition.points(usize::MAX) {
+        let title = match definition.sweep.is_none() {
+            true => "answers".to_owned(),
+            false => format!("sweep.answers.{:?}", point.point_name(&definition.sweep)),
+        };
+        forms.push((title, point));
+    }
+    forms.push(("small.answers".to_owned(), definition.clone().into_small()));
     for (title, mut form) in forms {
         form.answers.clear();
         println!("[{title}]");

@@ -30,6 +30,9 @@ pub struct Peer {
     /// Whether it needs root.
     #[serde(default)]
     pub root: bool,
+    /// A command that fails where it cannot take part, and says why, in its folder.
+    #[serde(default)]
+    pub possible: Vec<String>,
     /// The command that compiles it, in its folder; `{target}` and `{profile}` stand for the harness's.
     pub build: Vec<String>,
     /// The command that starts it; a variant adds its arguments.
@@ -123,7 +126,16 @@ impl Peer {
                 return Some(format!("pkg-config does not find {package}{hint}"));
             }
         }
-        (self.root && !rustix::process::geteuid().is_root()).then(|| "it needs root".to_owned())
+        if self.root && !rustix::process::geteuid().is_root() {
+            return Some("it needs root".to_owned());
+        }
+        let [program, args @ ..] = &self.possible[..] else { return None };
+        let run = Command::new(program).args(args).current_dir(&self.folder).output();
+        match run {
+            Ok(run) if run.status.success() => None,
+            Ok(run) => Some(String::from_utf8_lossy(&run.stderr).trim().replace('\n', " ")),
+            Err(error) => Some(format!("{program}: {error}")),
+        }
     }
 
     /// Compiles it; an error is the end of what the compiler says.
@@ -247,6 +259,11 @@ mod tests {
         peer.needs = vec!["no-such-command".to_owned()];
         peer.hint = "install it".to_owned();
         assert_eq!(peer.lacks().unwrap(), "no-such-command is not installed (install it)");
+        (peer.needs, peer.possible) =
+            (vec![], ["sh", "-c", "echo no tag >&2; exit 1"].map(str::to_owned).to_vec());
+        assert_eq!(peer.lacks().unwrap(), "no tag");
+        peer.possible[2] = "exit 0".to_owned();
+        assert_eq!(peer.lacks(), None);
         peer.families = vec![FamilyName::V6];
         assert!(peer.contestant("iptrie:lc", FamilyName::V4, 1, target).is_err());
     }

@@ -88,30 +88,42 @@ pub struct Rate {
     pub each: Vec<f64>,
 }
 
+/// Reads the records of a file: one, or those of a sweep.
+pub fn read(path: &Path) -> Result<Vec<Record>, String> {
+    let text = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let is_list = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
+    let read = match is_list {
+        true => serde_json::from_slice(&text),
+        false => serde_json::from_slice(&text).map(|record| vec![record]),
+    };
+    read.map_err(|error| format!("{}: no record of the harness: {error}", path.display()))
+}
+
+/// As JSON: an object, or a list of those of a sweep.
+pub fn json(records: &[Record]) -> String {
+    let text = match records {
+        [record] => serde_json::to_string_pretty(record),
+        records => serde_json::to_string_pretty(records),
+    };
+    text.expect("it has only text and numbers") + "\n"
+}
+
+/// As CSV, a line for each row, and the stamp's main facts in each.
+pub fn csv(records: &[Record]) -> String {
+    let head = "date,processor,stepping,commit,definition,table,family,prefixes,threads,contestant,version,\
+                traffic,batch,mlps,mlps_min,mlps_max,ratio,baseline,build_ms,bytes,resident_bytes,wrong\n";
+    let lines = records.iter().map(Record::csv_lines);
+    head.to_owned() + &lines.collect::<String>()
+}
+
 impl Record {
-    /// Reads one.
-    pub fn read(path: &Path) -> Result<Self, String> {
-        let text = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        serde_json::from_slice(&text)
-            .map_err(|error| format!("{}: no record of the harness: {error}", path.display()))
-    }
-
-    /// As JSON.
-    pub fn json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("it has only text and numbers");
-        text.push('\n');
-        text
-    }
-
-    /// As CSV, a line for each row, and the stamp's main facts in each.
-    pub fn csv(&self) -> String {
+    /// Its lines of a CSV file.
+    fn csv_lines(&self) -> String {
         let Stamp { date, processor, commit, .. } = &self.stamp;
         let dirty =
             if commit.as_ref().is_some_and(|commit| commit.is_dirty) { "-dirty" } else { "" };
         let commit = commit.as_ref().map_or("", |commit| commit.id.get(..12).unwrap_or(&commit.id));
-        let mut text = "date,processor,stepping,commit,definition,table,family,prefixes,threads,contestant,version,\
-                        traffic,batch,mlps,mlps_min,mlps_max,ratio,baseline,build_ms,bytes,resident_bytes,wrong\n"
-            .to_owned();
+        let mut text = String::new();
         for row in &self.rows {
             let rate =
                 |of: fn(&Rate) -> f64| row.rate.as_ref().map(of).map_or(String::new(), three);
@@ -197,9 +209,16 @@ pub(crate) mod tests {
     #[test]
     fn records_are_read_as_they_were_written() {
         let record = record(&[("a", &[2.0, 4.0, 3.0]), ("b", &[1.0, 1.0, 1.0])]);
-        let read: Record = serde_json::from_str(&record.json()).unwrap();
-        assert_eq!((&read.rows, &read.stamp), (&record.rows, &record.stamp));
-        let csv = record.csv();
+        let path = std::env::temp_dir().join(format!("bench-record-{}", std::process::id()));
+        for count in [1, 2] {
+            fs::write(&path, json(&vec![record.clone(); count])).unwrap();
+            let all = read(&path).unwrap();
+            assert_eq!(all.len(), count);
+            assert_eq!((&all[0].rows, &all[0].stamp), (&record.rows, &record.stamp));
+        }
+        fs::remove_file(&path).unwrap();
+        assert_eq!(csv(&[record.clone(), record.clone()]).lines().count(), 5);
+        let csv = csv(&[record]);
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(lines.len(), 3);
         let columns = lines[0].split(',').count();

@@ -38,7 +38,7 @@ pub fn text(record: &Record) -> String {
 }
 
 /// The stamp in a paragraph.
-fn circumstances(record: &Record) -> String {
+pub fn circumstances(record: &Record) -> String {
     let Stamp { date, command, commit, processor, caches, huge_pages, kernel, load } =
         &record.stamp;
     let commit = commit.as_ref().map_or("no commit".to_owned(), |commit| {
@@ -117,13 +117,13 @@ pub fn summary(record: &Record) -> String {
 }
 
 /// The bytes that a contestant states, or what its process grew by.
-fn memory(row: &Row) -> String {
+pub fn memory(row: &Row) -> String {
     let resident = || row.resident.map(|bytes| format!("{} resident", size(bytes)));
     row.bytes.map(size).or_else(resident).unwrap_or_default()
 }
 
 /// Who is who, who was wrong, absent or disturbed.
-fn footnotes(record: &Record) -> String {
+pub fn footnotes(record: &Record) -> String {
     let mut out = "\n## Contestants\n\n".to_owned();
     let mut named: Vec<&str> = Vec::new();
     for row in &record.rows {
