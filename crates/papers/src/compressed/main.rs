@@ -6,21 +6,21 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use fibula::sources::Source;
-use fibula_core::{Addr, Family, Hop, Lookup, Routes};
+use fibula_core::{Addr, Family, Hop, Lookup, Route, Routes};
 use fibula_engines::BoxedEngine;
 use fibula_papers::clock::timed;
 use fibula_papers::lookups::in_batches;
 use fibula_papers::out::{Csv, Failure, note, table};
 use fibula_simd::Isa;
-use fibula_testkit::Oracle;
 use fibula_testkit::measure::{answers, cores, differences, fold, median, rounded};
 use fibula_testkit::traffic::{Traffic, keys};
+use fibula_testkit::{Oracle, Rng};
 
 const EXAMPLES: &str = "\
 Examples:
   compressed --csv compressed.csv
   compressed --family v6 --engines planb,matchline,bloomfwd
-  compressed --table gen:v4:2024:20000:1 --keys 10000 --runs 1
+  compressed --table gen:v4:2024:20000:1 --same 50 --keys 10000 --runs 1
 
 Each engine is built from the table, and from the fewest routes with which every address has the same hop (ORTC), as
 `fibula export --compress` writes them. Both are asked for the same addresses, in batches of 256: RND and PFX of
@@ -28,7 +28,11 @@ the whole table. They take turns in each run; times are medians of the thread's 
 compared with the oracle's of the whole table before, and sums of hops in each run; a wrong engine is left
 out, and the exit code is 1.
 
+Hops of a generated table hardly repeat, those of a real one do: neighbours come from the same peer. `--same 90` gives 90
+of 100 routes, chosen at random, the hop of the route before.
+
 Columns:
+  same                         the routes of 100 that were given the hop of the one before
   routes, fewest               routes of the table, and after compression
   compress_ms                  milliseconds of the compression
   bytes, fewest_bytes          the engine's tables from either
@@ -50,6 +54,10 @@ struct Args {
     /// Engines (default: the product's and the papers')
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...")]
     engines: Vec<String>,
+    /// Routes of 100 that get the hop of the one before
+    #[arg(long, value_delimiter = ',', value_name = "N,...", default_value = "0",
+          value_parser = clap::value_parser!(u8).range(0..=100))]
+    same: Vec<u8>,
     /// Keys of a run
     #[arg(long, value_name = "N", default_value_t = 1 << 20,
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
@@ -135,8 +143,8 @@ fn measure<A: Addr>(args: &Args, usual: &str, engines: &[&str]) -> Result<bool, 
     let name = args.table.clone().unwrap_or_else(|| usual.to_owned());
     let sources = Source::parse_list(std::slice::from_ref(&name))?;
     let table = table(sources.first().ok_or("no table")?)?;
-    let routes = table.routes::<A>();
-    if routes.is_empty() {
+    let own = table.routes::<A>();
+    if own.is_empty() {
         let family = A::FAMILY;
         let advice = "take another table, or set --family";
         return Err(format!("{name}: no IP{family} routes; {advice}").into());
@@ -144,23 +152,53 @@ fn measure<A: Addr>(args: &Args, usual: &str, engines: &[&str]) -> Result<bool, 
     if let Some(core) = cores().first() {
         core_affinity::set_for_current(*core);
     }
+    let names: Vec<&str> = match args.engines.is_empty() {
+        true => engines.to_vec(),
+        false => args.engines.iter().map(String::as_str).collect(),
+    };
+    let mut csv = Csv::create(&args.csv)?;
+    let mut is_wrong = false;
+    for same in &args.same {
+        is_wrong |=
+            with_hops(args, &name, *same, &repeated(own, *same, args.seed), &names, &mut csv)?;
+    }
+    csv.finish()?;
+    Ok(is_wrong)
+}
+
+/// So many routes of 100 with the hop of the one before.
+fn repeated<A: Addr>(routes: &Routes<A>, percent: u8, seed: u64) -> Routes<A> {
+    let (mut rng, mut last) = (Rng::new(seed), None);
+    let hop = |route: Route<A>| {
+        let takes = rng.below(100) < u64::from(percent);
+        let hop = last.filter(|_| takes).unwrap_or(route.hop);
+        last = Some(hop);
+        (route.prefix, hop)
+    };
+    routes.iter().map(hop).collect()
+}
+
+/// Measures the table with these hops. Whether an engine was wrong.
+fn with_hops<A: Addr>(
+    args: &Args,
+    name: &str,
+    same: u8,
+    routes: &Routes<A>,
+    names: &[&str],
+    csv: &mut Csv,
+) -> Result<bool, Failure> {
     let (fewest, took) = timed(|| fibula_fib::compress(routes));
     let oracle = Oracle::new(routes);
     let workloads = [Traffic::Rnd, Traffic::Pfx].map(|kind| {
         let keys = keys(routes, kind, args.keys as usize, args.seed);
         Workload { name: kind.to_string(), hops: answers(&oracle, &keys), keys }
     });
-    let names: Vec<&str> = match args.engines.is_empty() {
-        true => engines.to_vec(),
-        false => args.engines.iter().map(String::as_str).collect(),
-    };
-    let (mut cases, mut is_wrong) = cases(&names, [routes, &fewest], &workloads)?;
+    let (mut cases, mut is_wrong) = cases(names, [routes, &fewest], &workloads)?;
     for _ in 0..args.runs {
         for case in &mut cases {
             case.turn(&workloads);
         }
     }
-    let mut csv = Csv::create(&args.csv)?;
     for case in &mut cases {
         if case.is_wrong {
             is_wrong = true;
@@ -174,8 +212,9 @@ fn measure<A: Addr>(args: &Args, usual: &str, engines: &[&str]) -> Result<bool, 
             let least = times.each_ref().map(|times| times.first().copied().unwrap_or(0.0));
             let most = times.each_ref().map(|times| times.last().copied().unwrap_or(0.0));
             csv.row(&[
-                ("table", name.clone()),
+                ("table", name.to_owned()),
                 ("family", A::FAMILY.name().to_owned()),
+                ("same", same.to_string()),
                 ("routes", routes.len().to_string()),
                 ("fewest", fewest.len().to_string()),
                 ("compress_ms", number(1e3 * took.as_secs_f64())),
@@ -195,7 +234,6 @@ fn measure<A: Addr>(args: &Args, usual: &str, engines: &[&str]) -> Result<bool, 
             ])?;
         }
     }
-    csv.finish()?;
     Ok(is_wrong)
 }
 
