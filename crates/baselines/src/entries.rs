@@ -52,7 +52,7 @@ fn sail() -> [Entry<u32>; 7] {
     let l8 = "SAIL_L with next hops of 1 byte: tables of up to 255 hops";
     let b = "SAIL_B: a bitmap a level, 0 to 24; patched in place";
     let u = "SAIL_U: bitmaps at levels 6, 12, 18, 24; patched in place";
-    let m = "SAIL_M: bitmaps and chunks that many tables share, here of one";
+    let m = "SAIL_M: bitmaps and chunks that many tables share, here of one; patched in place";
     [
         l::<u16>("sail-l", "SAIL_L: levels 16, 24, 32, entries of 2 bytes", false),
         l::<u16>("sail-l-prefetch", "SAIL_L, batches taken level by level", true),
@@ -64,16 +64,18 @@ fn sail() -> [Entry<u32>; 7] {
     ]
 }
 
-fn bloomfwd<A: bloomfwd::Address>() -> [Entry<A>; 3] {
+fn bloomfwd<A: bloomfwd::Address>() -> [Entry<A>; 4] {
     let entry = |name, summary, isas, config: fn() -> bloomfwd::Config| {
         let config = move |isa| bloomfwd::Config { isa, ..config() };
         Entry::of::<Bloomfwd<A>>(name, summary, isas, config)
     };
     let staged = "Bloomfwd: Bloom filters and hash tables, batches level by level";
+    let compiled = "Bloomfwd in plain loops, vectors by the compiler";
     let baseline = "Bloomfwd's baseline: expanded prefixes, no vectors";
     let naive = "Bloom filters and hash tables, one for each length";
     [
         entry("bloomfwd", staged, EVERY, bloomfwd::Config::default),
+        entry("bloomfwd-compiled", compiled, EVERY, bloomfwd::Config::compiled),
         entry("bloomfwd-baseline", baseline, SCALAR, bloomfwd::Config::baseline),
         entry("bloomfwd-naive", naive, SCALAR, bloomfwd::Config::naive),
     ]

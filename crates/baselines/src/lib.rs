@@ -4,7 +4,7 @@
 //!
 //! | scheme | families | what it is | compared in |
 //! |---|---|---|---|
-//! | [`sail`] | IPv4 | bitmaps and arrays at fixed levels: 16, 24, 32 for lookups, others for updates; many tables over one set | two or three loads, smaller than DIR-24-8; SAIL_B, SAIL_U and SAIL_L are patched in place |
+//! | [`sail`] | IPv4 | bitmaps and arrays at fixed levels: 16, 24, 32 for lookups, others for updates; many tables over one set | two or three loads, smaller than DIR-24-8; patched in place |
 //! | [`miht`] | IPv4, IPv6 | a B+ tree over the first 16 or 32 bits, behind each key a priority trie | tables that change all the time: a changed route changes only its own node; the rival of Bloomfwd's paper |
 //! | [`bloomfwd`] | IPv4, IPv6 | a Bloom filter and a hash table for each of a few lengths, which prefixes are expanded to | for measurements of hashing, as in Bloomfwd's paper; patched in place |
 //! | [`bsd_radix`] | IPv4, IPv6 | the BSD routing table: single bits down, masks on the way back up | the baseline of DXR's paper; patched in place |
@@ -19,10 +19,10 @@
 //! **[`sail`]** (IPv4; `sail-l`, `sail-l8`, `sail-l-wide`, `sail-l-prefetch`, `sail-b`,
 //! `sail-u`, and `sail-m` for many tables at once). Arrays at the levels 16, 24 and 32, or bitmaps at more
 //! of them. SAIL_L is two or three loads from less memory than DIR-24-8; SAIL_B and SAIL_U change a word
-//! or two for a route. All but `sail-l8` and `sail-m` are patched in place. Limits: those of 16-bit chunk numbers and
+//! or two for a route. All are patched in place. Limits: those of 16-bit chunk numbers and
 //! hops, but for the wide form.
 //!
-//! **[`bloomfwd`]** (IPv4, IPv6; `bloomfwd`, `bloomfwd-baseline`, `bloomfwd-naive`).
+//! **[`bloomfwd`]** (IPv4, IPv6; `bloomfwd`, `bloomfwd-compiled`, `bloomfwd-baseline`, `bloomfwd-naive`).
 //! Prefixes expanded to a few lengths, a Bloom filter and a hash table for each; the lengths for IPv6 are
 //! chosen by dynamic programming. Most of a lookup is hashing, done in vectors for many keys at a time. Use it to
 //! compare hashing with tries, or to repeat its paper; patched in place. Limits: the memory

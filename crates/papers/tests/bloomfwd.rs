@@ -91,13 +91,14 @@ fn hash_functions() {
 fn threads() {
     let args = ["--figure", "2", "-t", V4, "--threads", "2,3"];
     let rows = rows(&args, "engine,threads,speedup");
-    assert_eq!(rows.len(), 4 * 3);
-    assert_eq!(column(&rows, 5).concat(), "111122223333");
-    assert!(rows[..4].iter().all(|row| row[6] == "1"));
-    assert_eq!(column(&rows[8..], 4), ["bloomfwd-baseline", "bloomfwd", "miht", "miht-batch"]);
+    assert_eq!(rows.len(), 5 * 3);
+    assert_eq!(column(&rows, 5).concat(), "111112222233333");
+    assert!(rows[..5].iter().all(|row| row[6] == "1"));
+    let engines = ["bloomfwd-baseline", "bloomfwd", "bloomfwd-compiled", "miht", "miht-batch"];
+    assert_eq!(column(&rows[10..], 4), engines);
     let number = |text: &str| text.parse::<f64>().unwrap();
     for (at, row) in rows.iter().enumerate() {
-        let alone = &rows[at % 4];
+        let alone = &rows[at % 5];
         assert_eq!(memory(row), bytes(V4, &row[4]), "{row:?}");
         let (a, b, half) = (number(&row[7]), number(&alone[7]), 0.0005);
         let speedup = (a - half) / (b + half) - half..=(a + half) / (b - half) + half;
@@ -121,11 +122,11 @@ fn real_addresses() {
     let list = path.to_str().unwrap();
     let args = ["--figure", "4", "-t", V4, "--addresses", list];
     let both = rows(&args, "engine,traffic");
-    assert_eq!(both.len(), 2 * 3);
-    assert_eq!(column(&both[..3], 5), ["RND"; 3]);
-    assert_eq!(column(&both[3..], 5), [&*format!("file:{list}"); 3]);
+    assert_eq!(both.len(), 2 * 4);
+    assert_eq!(column(&both[..4], 5), ["RND"; 4]);
+    assert_eq!(column(&both[4..], 5), [&*format!("file:{list}"); 4]);
     let args = ["--figure", "4", "-t", V6, "--family", "v6", "--addresses", list];
-    assert_eq!(rows(&args, "engine,traffic").len(), 2 * 3);
+    assert_eq!(rows(&args, "engine,traffic").len(), 2 * 4);
 }
 
 #[test]
@@ -142,8 +143,9 @@ fn sizes_of_tables() {
 fn several_tables() {
     let tables = format!("{V4},gen:v4:2015:500:2");
     let rows = rows(&["--figure", "6", "-t", &tables], "engine");
-    assert_eq!(column(&rows, 2), ["800", "800", "800", "500", "500", "500"]);
-    assert_eq!(column(&rows[..3], 4), ["bloomfwd", "miht", "miht-batch"]);
+    assert_eq!(column(&rows, 2), ["800", "800", "800", "800", "500", "500", "500", "500"]);
+    let engines = ["bloomfwd", "bloomfwd-compiled", "miht", "miht-batch"];
+    assert_eq!(column(&rows[..4], 4), engines);
     for row in &rows {
         assert_eq!(memory(row), bytes(&row[0], &row[4]), "{row:?}");
     }

@@ -1,8 +1,9 @@
 use fibula_core::Hop;
 use fibula_filter::{Parting, Word, hash_all};
-use fibula_simd::{Kernel, Level as IsaLevel, Simd, prefetch_read_l2};
+use fibula_simd::{Kernel, Level as IsaLevel, Scalar, Simd, prefetch_read_l2};
 
 use super::bucket::{Address, Code, Keyed, Slot, find, home, probe};
+use super::compiled;
 use super::lookup::{key, place};
 use super::tables::{Level, Tables};
 use fibula_engines::common::hop;
@@ -20,7 +21,7 @@ use fibula_engines::common::hop;
 // - Blocks of 64: 41 where those of 256 did 37.
 
 /// Addresses that go through the levels together.
-const BLOCK: usize = 256;
+pub(super) const BLOCK: usize = 256;
 
 pub(super) fn lookup_batch<A: Address, C: Code>(
     tables: &Tables<A, C>,
@@ -28,26 +29,36 @@ pub(super) fn lookup_batch<A: Address, C: Code>(
     addrs: &[A],
     hops: &mut [Hop],
 ) {
-    isa.run(Batch { stages: Stages { tables, isa }, addrs, hops });
+    isa.run(Batch { stages: Stages::<_, _, false> { tables, isa }, addrs, hops });
 }
 
-struct Batch<'a, A, C: Code> {
-    stages: Stages<'a, A, C>,
+/// The same with the filters as plain loops.
+pub(super) fn lookup_batch_compiled<A: Address, C: Code>(
+    tables: &Tables<A, C>,
+    isa: IsaLevel,
+    addrs: &[A],
+    hops: &mut [Hop],
+) {
+    isa.run(Batch { stages: Stages::<_, _, true> { tables, isa }, addrs, hops });
+}
+
+struct Batch<'a, A, C: Code, const COMPILED: bool> {
+    stages: Stages<'a, A, C, COMPILED>,
     addrs: &'a [A],
     hops: &'a mut [Hop],
 }
 
 /// The keys under way, each with its row: the number of its address in the block.
-struct Scratch<K> {
-    keys: [K; BLOCK],
-    rows: [K; BLOCK],
-    passed: [K; BLOCK],
-    passed_rows: [K; BLOCK],
-    hashes: [K; BLOCK],
+pub(super) struct Scratch<K> {
+    pub(super) keys: [K; BLOCK],
+    pub(super) rows: [K; BLOCK],
+    pub(super) passed: [K; BLOCK],
+    pub(super) passed_rows: [K; BLOCK],
+    pub(super) hashes: [K; BLOCK],
     places: [u32; BLOCK],
 }
 
-impl<A: Address, C: Code> Kernel for Batch<'_, A, C> {
+impl<A: Address, C: Code, const COMPILED: bool> Kernel for Batch<'_, A, C, COMPILED> {
     type Output = ();
 
     #[inline(always)]
@@ -62,18 +73,23 @@ impl<A: Address, C: Code> Kernel for Batch<'_, A, C> {
             places: [0; BLOCK],
         };
         for (addrs, hops) in self.addrs.chunks(BLOCK).zip(self.hops.chunks_mut(BLOCK)) {
-            self.stages.block(simd, &mut scratch, addrs, hops);
+            if COMPILED {
+                // Comparisons with the keys of a bucket are loops of this form, too.
+                self.stages.block(Scalar, &mut scratch, addrs, hops);
+            } else {
+                self.stages.block(simd, &mut scratch, addrs, hops);
+            }
         }
     }
 }
 
 /// The state of a block.
-struct Stages<'a, A, C: Code> {
+struct Stages<'a, A, C: Code, const COMPILED: bool> {
     tables: &'a Tables<A, C>,
     isa: IsaLevel,
 }
 
-impl<A: Address, C: Code> Stages<'_, A, C> {
+impl<A: Address, C: Code, const COMPILED: bool> Stages<'_, A, C, COMPILED> {
     #[inline(always)]
     fn block<S: Simd>(
         &self,
@@ -109,15 +125,20 @@ impl<A: Address, C: Code> Stages<'_, A, C> {
     /// Parts the first `keys` keys by the level's filter; how many pass.
     #[inline(always)]
     fn part(&self, level: &Level, scratch: &mut Scratch<<A as Keyed>::Key>, keys: usize) -> usize {
+        let mask = key::<A, <A as Keyed>::Key>(A::MAX, level.len);
+        let (filters, hash) = (&self.tables.filters[..], self.tables.hashes.filter);
+        if COMPILED {
+            return compiled::part(level, filters, hash, mask, scratch, keys);
+        }
         let parting = Parting {
-            mask: key::<A, <A as Keyed>::Key>(A::MAX, level.len),
+            mask,
             keys: &mut scratch.keys[..keys],
             rows: &mut scratch.rows[..keys],
             passed: &mut scratch.passed[..keys],
             passed_rows: &mut scratch.passed_rows[..keys],
             hashes: &mut scratch.hashes[..keys],
         };
-        level.bits(&self.tables.filters, self.tables.hashes.filter).part(self.isa, parting)
+        level.bits(filters, hash).part(self.isa, parting)
     }
 
     /// Looks for the keys that passed the level's filter in its buckets. Those that are not there join
@@ -135,8 +156,12 @@ impl<A: Address, C: Code> Stages<'_, A, C> {
         let mask = key::<A, <A as Keyed>::Key>(A::MAX, level.len);
         let hashes = self.tables.hashes;
         if hashes.table != hashes.filter {
-            let to = &mut scratch.hashes[..passed];
-            hash_all(hashes.table, self.isa, mask, &scratch.passed[..passed], to);
+            let (from, to) = (&scratch.passed[..passed], &mut scratch.hashes[..passed]);
+            if COMPILED {
+                compiled::hash_all(hashes.table, 0, mask, from, to);
+            } else {
+                hash_all(hashes.table, self.isa, mask, from, to);
+            }
         }
         let buckets = &self.tables.buckets[level.buckets.clone()];
         for (hash, place) in scratch.hashes[..passed].iter().zip(&mut scratch.places) {

@@ -1,11 +1,10 @@
 //! **Bloomfwd**: a hash table for each prefix length, with a Bloom filter before each that avoids most useless
 //! lookups. Prefixes are expanded so that there are only a few lengths.
 //!
-//! Lucchesi, Drummond, Teodoro: *High-performance IP lookup using Intel Xeon Phi: a Bloom filters based
-//! approach*, JISA 2018, on top of Dharmapurikar, Krishnamurthy, Taylor: *Longest Prefix Matching Using
-//! Bloom Filters*, SIGCOMM 2003. Engines `bloomfwd` (all of the paper's
-//! optimisations), `bloomfwd-baseline` (its starting point) and `bloomfwd-naive` (a filter and a table
-//! for each length).
+//! Lucchesi, Drummond, Teodoro: *High-performance IP lookup using Intel Xeon Phi: a Bloom filters based approach*, JISA
+//! 2018, on top of Dharmapurikar, Krishnamurthy, Taylor: *Longest Prefix Matching Using Bloom Filters*, SIGCOMM 2003.
+//! Engines `bloomfwd` (all of the paper's optimisations), `bloomfwd-compiled` (the same with vectors by the compiler),
+//! `bloomfwd-baseline` (its starting point) and `bloomfwd-naive` (a filter and a table for each length).
 //!
 //! # The scheme
 //!
@@ -47,7 +46,8 @@
 //!
 //! **Batches.** A level is processed for all addresses of a block before the next one; sixteen keys are hashed and
 //! tested at a time (`fibula_filter::Bits::part`), the buckets of those that pass are prefetched together, and the hash
-//! of the first bit also gives the bucket. Threads share the tables, each with its own part of the addresses.
+//! of the first bit also gives the bucket. The paper's form for a CPU leaves vectors to the compiler:
+//! `bloomfwd-compiled` (`compiled.rs`). Threads share the tables, each with its own part of the addresses.
 //!
 //! **Updates.** The expansion of a changed prefix is written again. Each bit of the filters has a counter of four bits,
 //! created at the first change, which shows when the bit must be cleared.
@@ -92,6 +92,7 @@
 mod batch;
 mod bucket;
 mod build;
+mod compiled;
 pub mod cost;
 pub mod dpcpe;
 mod load;
@@ -183,6 +184,11 @@ impl Config {
         Self { hashes, false_positives, positions, search, ..Self::default() }
     }
 
+    /// The default in plain loops: the paper's form for a CPU, whose compiler vectorises the hash functions.
+    pub fn compiled() -> Self {
+        Self { search: FilterSearch::Compiled, ..Self::default() }
+    }
+
     fn hashes<A: Address>(&self) -> Hashes {
         let best = if A::BITS == 32 { Hash::H2 } else { Hash::Murmur };
         self.hashes.unwrap_or(Hashes { filter: best, table: best })
@@ -239,6 +245,8 @@ pub enum FilterSearch {
     Single,
     /// Side by side, level by level.
     Staged,
+    /// As [`FilterSearch::Staged`], in plain loops that the compiler turns into vectors; see `compiled.rs`.
+    Compiled,
 }
 
 /// The compiled tables; see the [module](self). Clones share them until one is patched.
@@ -287,6 +295,7 @@ impl<A: Address> Lookup<A> for Bloomfwd<A> {
         assert_eq!(addrs.len(), hops.len(), "as many hops as addresses");
         each!(&self.form, tables => match self.search {
             FilterSearch::Staged => batch::lookup_batch(tables, self.isa, addrs, hops),
+            FilterSearch::Compiled => batch::lookup_batch_compiled(tables, self.isa, addrs, hops),
             FilterSearch::Single => {
                 for (&addr, hop) in addrs.iter().zip(hops) {
                     *hop = tables.lookup(addr);

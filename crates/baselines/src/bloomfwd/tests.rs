@@ -33,8 +33,17 @@ fn forms<A: Address>() -> conform::Builders<A> {
         Config { levels: Levels::Every, positions: Some(3), ..Config::default() },
         Config { levels: Levels::Dpcpe(14), ..Config::default() },
         Config { levels: Levels::Fewest(8), ..Config::default() },
+        Config { levels: Levels::Every, positions: Some(3), ..Config::compiled() },
+        Config {
+            hashes: pair(Hash::MurmurSeeded, Hash::Knuth),
+            false_positives: 0.3,
+            positions: None,
+            ..Config::compiled()
+        },
     ];
-    let label = |config: &Config| format!("{:?} {:?} {}", config.hashes, config.levels, config.isa);
+    let label = |config: &Config| {
+        format!("{:?} {:?} {:?} {}", config.hashes, config.levels, config.search, config.isa)
+    };
     let each = |isa: Isa| configs.clone().map(|config| Config { isa, ..config });
     let all = Isa::available().into_iter().flat_map(each);
     all.map(|config| (label(&config), conform::builder::<A, Bloomfwd<A>>(config))).collect()

@@ -5,6 +5,11 @@
 //! of a slot are as good as random, so a step does not branch on them: it selects the next state of the place. For that
 //! the walk down the tree is a table, [`Aims`]: a search is a range of ranks that can have the answer, and the next
 //! node is the same for all searches with that range.
+//!
+//! Against one lookup after the other, on a Xeon (family 6 model 207, machine shared), batches of 256: 900,000 IPv4
+//! prefixes PFX 1.9 and RND 1.7 times as fast, 200,000 of IPv6 1.5 and 1.2; a second run 1.8 to 2.3, 1.4 to 1.7, 1.5
+//! and 0.9. For random IPv6 addresses most slots lie in the caches and are predictably empty. Places for
+//! 16, 32 and 64 lookups are alike.
 
 use core::hint::select_unpredictable as select;
 

@@ -52,11 +52,11 @@
 //!
 //! A changed route changes its own entry, its markers, and the markers under it that have its answer: they belong to
 //! the routes under it that no other one covers. For most routes that is nothing, for a short prefix it may be
-//! thousands of entries, for the default route those of all outermost routes: still less than a build, which writes all.
-//! A withdrawn route's marker stays if another route needs it; the search for one reads the routes under the marker.
-//! Afterwards the tables have exactly the entries that a build over this tree would make. The tree stays as it is,
-//! even where other lengths have become frequent. A build is requested for a length that the tree does not have, and
-//! for a table three quarters full, which it is after half as many routes more than at the build, or later.
+//! thousands of entries, for the default route those of all outermost routes: still less than a build, which writes
+//! all. A withdrawn route's marker stays if another route needs it; the search for one reads the routes under the
+//! marker. Afterwards the tables have exactly the entries that a build over this tree would make. The tree stays as it
+//! is, even where other lengths have become frequent. A build is requested for a length that the tree does not have,
+//! and for a table three quarters full, which it is after half as many routes more than at the build, or later.
 //!
 //! # Invariants
 //!

@@ -200,6 +200,7 @@ exhaustive! {
     miht "miht"
     miht_batch "miht-batch"
     bloomfwd "bloomfwd"
+    bloomfwd_compiled "bloomfwd-compiled"
     bloomfwd_baseline "bloomfwd-baseline"
     bloomfwd_naive "bloomfwd-naive"
     sail_b "sail-b"

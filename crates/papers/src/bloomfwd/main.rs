@@ -128,8 +128,10 @@ const RATES: [f64; 5] = [0.01, 0.1, 0.3, 0.6, 0.9];
 const MATCHING: [u8; 6] = [0, 20, 40, 60, 80, 100];
 /// Figure 5 measures one part of so many.
 const PARTS: [usize; 5] = [16, 8, 4, 2, 1];
-/// The engines that the paper compares, and our form of MIHT.
-const RIVALS: [&str; 3] = ["bloomfwd", "miht", "miht-batch"];
+/// The engines that the paper compares, its form for a CPU, and our form of MIHT.
+const RIVALS: [&str; 4] = ["bloomfwd", "bloomfwd-compiled", "miht", "miht-batch"];
+/// Those of other schemes.
+const OTHERS: [&str; 2] = ["miht", "miht-batch"];
 
 /// The paper's tables of IPv4, with their prefixes, and those of groups 1 and 2 after expansion
 /// (its table 3).
@@ -307,7 +309,7 @@ impl Experiment<'_> {
                 self.random(table, routes, &subjects)
             }
             Figure::Levels => {
-                let subjects = levels(routes, &RIVALS[1..])?;
+                let subjects = levels(routes, &OTHERS)?;
                 self.random(table, routes, &subjects)
             }
             Figure::LevelsOfTables => {
@@ -333,7 +335,8 @@ impl Experiment<'_> {
         if counts.iter().any(|&count| count > cores) {
             note(format_args!("more threads than the {cores} cores: their rates do not add up"));
         }
-        let subjects = named(routes, &["bloomfwd-baseline", "bloomfwd", "miht", "miht-batch"])?;
+        let engines = ["bloomfwd-baseline", "bloomfwd", "bloomfwd-compiled", "miht", "miht-batch"];
+        let subjects = named(routes, &engines)?;
         let workload =
             |&threads: &u32| self.workload(routes, &TrafficInput::Pattern(Traffic::Rnd), threads);
         let workload: Vec<_> = counts.iter().map(workload).collect::<Result<_, _>>()?;
