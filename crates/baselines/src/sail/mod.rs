@@ -33,6 +33,7 @@ mod division;
 pub mod merged;
 pub mod multi;
 pub mod on_chip;
+mod painter;
 #[cfg(test)]
 mod tests;
 

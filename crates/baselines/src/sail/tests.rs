@@ -71,6 +71,82 @@ fn patches() {
     let config = merged::Config::default();
     conform::patches::<u32, SailL>("sail-l", &config);
     conform::patches::<u32, SailL<u32>>("sail-l-wide", &config);
+    conform::patches::<u32, SailL8>("sail-l8", &config);
+    conform::patches::<u32, SailM>("sail-m", &());
+}
+
+/// Folds the hops to as many as one byte holds.
+fn few_hops(routes: &Routes<u32>) -> Routes<u32> {
+    let fold = |route: Route<u32>| (route.prefix, Hop::new(route.hop.to_bits() % 5));
+    routes.iter().map(fold).collect()
+}
+
+/// Chunks of the paper's layout and of an overlay come and go as those of `sail-l` do, and a stored table goes on.
+#[test]
+fn chunks_of_separate_arrays_come_and_go() {
+    let pool = few_hops(&tables::dense::<u32>(95, 1500));
+    let mut rng = fibula_testkit::Rng::new(7);
+    let config = merged::Config::default();
+    let mut routes = Routes::default();
+    let mut eight = SailL8::build(&routes, &config).unwrap();
+    let mut one = SailM::build(&routes, &()).unwrap();
+    for share in [0.1, 1.0, 0.4, 0.0, 0.9, 0.2, 1.0] {
+        let next: Routes<u32> = pool.iter().filter(|_| rng.chance(share)).collect();
+        let changed: Vec<_> = routes.iter().chain(next.iter()).map(|r| r.prefix).collect();
+        routes = next;
+        assert_eq!(eight.follow(&routes, &changed), Ok(Patched::Applied));
+        assert_eq!(one.follow(&routes, &changed), Ok(Patched::Applied));
+        let built = merged::<u16>(&routes);
+        assert_eq!((eight.chunks(), one.chunks()), (built.chunks(), built.chunks()));
+        let oracle = Oracle::new(&routes);
+        for addr in probes::boundary(&routes) {
+            let expected = oracle.lookup(addr);
+            assert_eq!((eight.lookup(addr), one.lookup(addr)), (expected, expected), "{addr:#x}");
+        }
+        let hops = pool.hop_count();
+        eight = SailL8::load(&StoredTables::of(&eight.tables()), hops, &config).unwrap();
+        one = SailM::load(&StoredTables::of(&one.tables()), hops, &()).unwrap();
+    }
+}
+
+/// Single changes of one FIB among several: all answer as their oracles do, and the shape is that of a build.
+#[test]
+fn fibs_of_an_overlay_change_by_themselves() {
+    let pools = [96, 97, 98].map(|seed| tables::dense::<u32>(seed, 400));
+    let mut rng = fibula_testkit::Rng::new(8);
+    let mut fibs: Vec<Routes<u32>> =
+        pools.iter().map(|pool| pool.iter().filter(|_| rng.chance(0.5)).collect()).collect();
+    let mut sail = SailM::overlay(&fibs).unwrap();
+    for step in 0..150 {
+        let vrf = rng.below(3) as usize;
+        // Also prefixes of the others, the default route, and many at once.
+        let count = if step % 15 == 0 { 200 } else { 1 + rng.below(4) };
+        let mut changes = Vec::new();
+        for _ in 0..count {
+            let pool = &pools[rng.below(3) as usize];
+            let prefix = rng.choose(pool.as_slice()).unwrap().prefix;
+            let prefix = if rng.chance(0.05) { Prefix::ALL } else { prefix };
+            let hop = if rng.chance(0.5) { Hop::new(rng.below(4) as u32) } else { Hop::NONE };
+            changes.push(Route { prefix, hop });
+        }
+        changes.sort_by_key(|change| change.prefix);
+        changes.dedup_by_key(|change| change.prefix);
+        fibs[vrf].apply(&changes);
+        let changed: Vec<_> = changes.iter().map(|change| change.prefix).collect();
+        assert_eq!(sail.follow_in(vrf, &fibs[vrf], &changed), Patched::Applied);
+        assert_eq!(sail.chunks(), SailM::overlay(&fibs).unwrap().chunks(), "step {step}");
+        let probes: Vec<u32> = match step % 15 {
+            0 => fibs.iter().flat_map(probes::boundary).collect(),
+            _ => changed.iter().flat_map(|prefix| [prefix.first(), prefix.last()]).collect(),
+        };
+        for (vrf, fib) in fibs.iter().enumerate() {
+            let oracle = Oracle::new(fib);
+            for &addr in &probes {
+                let hop = sail.lookup_in(vrf, addr);
+                assert_eq!(hop, oracle.lookup(addr), "step {step}, FIB {vrf}, {addr:#x}");
+            }
+        }
+    }
 }
 
 /// A patched SAIL_L has as many chunks in use as one that is built, whatever came and went.
@@ -269,6 +345,14 @@ fn limits_of_patches() {
         assert_eq!(sail.follow(&routes, &[prefix]), Ok(expected), "{hop}");
         assert_eq!(build_fits(&routes), expected == Patched::Applied, "{hop}");
     }
+    // One byte has 255 hops.
+    let mut eight = SailL8::build(&example(), &merged::Config::default()).unwrap();
+    assert_eq!(eight.follow(&with_hop(254), &[prefix]), Ok(Patched::Applied));
+    assert_eq!(eight.follow(&with_hop(255), &[prefix]), Ok(Patched::Rebuild));
+    let mut overlaid = SailM::build(&example(), &()).unwrap();
+    assert_eq!(overlaid.follow(&with_hop(65_534), &[prefix]), Ok(Patched::Applied));
+    assert_eq!(overlaid.follow(&with_hop(65_535), &[prefix]), Ok(Patched::Rebuild));
+
     // As many /17s as there is room for, one after the other.
     let mut sail = merged::<u16>(&Routes::default());
     let half = |i: u32| Prefix::masked(i << 16, 17).unwrap();
@@ -278,6 +362,16 @@ fn limits_of_patches() {
     assert_eq!(sail.follow(&fitting, &changed[..65_534]), Ok(Patched::Applied));
     assert_eq!(sail.lookup(65_533 << 16), Hop::new(0));
     assert_eq!(sail.follow(&routes, &changed[65_534..]), Ok(Patched::Rebuild));
+    let mut eight = SailL8::build(&Routes::default(), &merged::Config::default()).unwrap();
+    assert_eq!(eight.follow(&fitting, &changed[..65_534]), Ok(Patched::Applied));
+    assert_eq!(eight.lookup(65_533 << 16), Hop::new(0));
+    assert_eq!(eight.follow(&routes, &changed[65_534..]), Ok(Patched::Rebuild));
+    // An overlay counts chunks apart from hops: one more has room.
+    let mut overlaid = SailM::build(&Routes::default(), &()).unwrap();
+    assert_eq!(overlaid.follow(&routes, &changed), Ok(Patched::Applied));
+    assert_eq!(overlaid.lookup(65_534 << 16), Hop::new(0));
+    let all: Routes<u32> = (0..65_536).map(|i| (half(i), Hop::new(0))).collect();
+    assert_eq!(overlaid.follow(&all, &[half(65_535)]), Ok(Patched::Rebuild));
 }
 
 fn build_fits(routes: &Routes<u32>) -> bool {

@@ -54,7 +54,7 @@
 //! A change of a route repaints the entries that its prefix covers, from the routes: one entry for a /24, 256 for a /16
 //! that is divided, 256 of `N32` for a longer prefix. Chunks come and go with the nodes that are divided; a patched
 //! table has as many in use as a build would make. The free ones are used again, and an array without
-//! any grows by a quarter. `sail-l8` is built anew.
+//! any grows by a quarter. `sail-l8` does the same in its arrays, the paper's own layout; see `painter.rs`.
 //!
 //! # Invariants
 //!

@@ -29,8 +29,13 @@
 //! example `sail_many_fibs` prints both, and times lookups over many tables.
 //!
 //! The engine `sail-m` of the list is the overlay of one table: an engine answers for one. A program that has several
-//! calls [`SailM::overlay`] and names the table with each address; all tables are built together, so a change of one is
-//! a build of all.
+//! calls [`SailM::overlay`] and names the table with each address.
+//!
+//! # Updates
+//!
+//! A change of one table ([`SailM::follow_in`]) rewrites the next hops of that table under the prefix. It divides nodes
+//! that no table divided before, with the other tables' answers in the new places, and unites those that no table
+//! divides any more. A free chunk is used again; without any, `B24` and the arrays of all tables grow by a quarter.
 //!
 //! # Limits
 //!
@@ -53,15 +58,18 @@
 //! # Ok::<(), fibula_core::PrefixError>(())
 //! ```
 
+mod update;
+
 use fibula_core::{
-    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
-    TableSource,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
+    TableRef, TableSource,
 };
 use fibula_simd::Table;
 
 use super::division::{CHUNK, Division};
 use super::{at_most, hop};
 use fibula_engines::common::{each, table};
+use update::Free;
 
 const NAME: &str = "sail-m";
 const C16: &str = "C16";
@@ -83,6 +91,8 @@ pub struct SailM {
     n32: Table<u16>,
     /// Places of a FIB in `n24` and in `n32`.
     places: [usize; 2],
+    /// The chunks that no node names, from the first patch on.
+    free: Option<Free>,
 }
 
 impl SailM {
@@ -117,6 +127,7 @@ impl SailM {
             places: [division.chunks24() * CHUNK, division.chunks32() * CHUNK],
             n24: Table::from_vec(n24),
             n32: Table::from_vec(n32),
+            free: None,
         })
     }
 
@@ -154,6 +165,22 @@ impl SailM {
         for ((hop, &addr), &vrf) in hops.iter_mut().zip(addrs).zip(vrfs) {
             *hop = self.lookup_in(vrf.into(), addr);
         }
+    }
+
+    /// Updates table `vrf` to `routes`, as [`Follow::follow`] does with an engine's only table. O(entries and routes
+    /// under the changed prefixes, and the entries of all tables in nodes that the change divides or unites).
+    /// [`Patched::Rebuild`] when hops or chunks no longer fit into their entries.
+    ///
+    /// # Panics
+    /// If there is no such table.
+    pub fn follow_in(
+        &mut self,
+        vrf: usize,
+        routes: &Routes<u32>,
+        changed: &[Prefix<u32>],
+    ) -> Patched {
+        assert!(vrf < self.fibs, "table {vrf} of {}", self.fibs);
+        update::patch(self, vrf, routes, changed)
     }
 
     #[inline(always)]
@@ -199,7 +226,16 @@ impl Engine<u32> for SailM {
     }
 }
 
-impl Follow<u32> for SailM {}
+/// Of the first table.
+impl Follow<u32> for SailM {
+    fn follow(
+        &mut self,
+        routes: &Routes<u32>,
+        changed: &[Prefix<u32>],
+    ) -> Result<Patched, BuildError> {
+        Ok(self.follow_in(0, routes, changed))
+    }
+}
 
 impl Persist<u32> for SailM {
     fn tables(&self) -> Vec<TableRef<'_>> {
@@ -222,6 +258,7 @@ impl Persist<u32> for SailM {
             n24: table(tables, N24)?,
             n32: table(tables, N32)?,
             places: [0; 2],
+            free: None,
         };
         this.places = [this.n24.len(), this.n32.len()];
         let chunks = this.n24.len() / CHUNK;

@@ -1,6 +1,8 @@
+mod update;
+
 use fibula_core::{
-    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Persist, Routes, TableRef,
-    TableSource,
+    BuildError, Engine, Follow, Hop, LoadError, Lookup, Memory, Patched, Persist, Prefix, Routes,
+    TableRef, TableSource,
 };
 use fibula_simd::Table;
 
@@ -10,6 +12,7 @@ use super::{Config, Entry, name};
 use crate::sail::division::{Chunk, Division, byte};
 use crate::sail::{at_most, hop};
 use fibula_engines::common::{each, table};
+use update::Free;
 
 /// SAIL_L with next hops of one byte; see the [module above](super).
 pub struct SailL8 {
@@ -18,6 +21,8 @@ pub struct SailL8 {
     /// Where `bn24` is 0: the chunk of `n32`. The first of them is empty.
     c24: Table<Chunk<u16>>,
     n32: Table<Chunk<u8>>,
+    /// The chunks that no node names, from the first patch on.
+    free: Option<Free>,
 }
 
 impl Lookup<u32> for SailL8 {
@@ -63,6 +68,7 @@ impl Engine<u32> for SailL8 {
             bn24: chunks(bytes(codes.n24)),
             c24: chunks(c24),
             n32: chunks(empty.into_iter().chain(bytes(codes.n32))),
+            free: None,
         })
     }
 }
@@ -72,7 +78,17 @@ fn chunks<T: bytemuck::Pod>(elements: impl Iterator<Item = T>) -> Table<Chunk<T>
     Table::from_slice(elements.collect::<Vec<T>>().as_chunks().0)
 }
 
-impl Follow<u32> for SailL8 {}
+impl Follow<u32> for SailL8 {
+    /// As that of [`SailL`](super::SailL): O(entries and routes under the changed prefixes). [`Patched::Rebuild`] when
+    /// hops or chunks no longer fit into their entries.
+    fn follow(
+        &mut self,
+        routes: &Routes<u32>,
+        changed: &[Prefix<u32>],
+    ) -> Result<Patched, BuildError> {
+        Ok(update::patch(self, routes, changed))
+    }
+}
 
 impl Persist<u32> for SailL8 {
     fn tables(&self) -> Vec<TableRef<'_>> {
@@ -90,6 +106,7 @@ impl Persist<u32> for SailL8 {
             bn24: table(tables, name::BN24)?,
             c24: table(tables, name::C24)?,
             n32: table(tables, name::N32)?,
+            free: None,
         };
         check_level_16(&this.bcn16, this.bn24.len(), hop_count)?;
         if this.c24.len() != this.bn24.len() {
