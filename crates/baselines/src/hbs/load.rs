@@ -1,7 +1,7 @@
 use fibula_core::{Addr, LoadError, TableSource};
 use fibula_simd::Table;
 
-use super::tree::{LEFT, LEN, NONE, Node, PART, RANK, RIGHT};
+use super::tree::{LEFT, LEN, NONE, Node, PART, RANK, RIGHT, markers};
 use super::{Config, Hbs, SHAPE, SLOTS, TREE};
 use crate::common::{Hashed, parts};
 use fibula_engines::common::table;
@@ -36,6 +36,11 @@ pub(super) fn load<A: Addr>(
     // Tables lie in order of their ranks.
     let mut by_rank = tree.to_vec();
     by_rank.sort_unstable_by_key(|node| node[RANK]);
+    // An interleaved search ends because each range of ranks has a node in it.
+    let in_order = by_rank.iter().zip(0..).all(|(node, rank)| node[RANK] == rank);
+    if !in_order || markers(&tree).is_none() {
+        return Err(LoadError::new(TREE, "is no search tree of its ranks"));
+    }
     if !slots.is_sound::<A>(&parts(&by_rank, PART), hop_count) {
         return Err(LoadError::new(SLOTS, "is not what the tree says, or names an unknown hop"));
     }

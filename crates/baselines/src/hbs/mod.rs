@@ -62,6 +62,7 @@
 //!
 //! - A node's children come after it, and the range of ranks in which an interleaved search continues becomes smaller
 //!   with each table, so a search ends.
+//! - Ranks are those of 0 to below the number of nodes, and a search finds each of them.
 //! - The tables follow each other and contain all slots. Hops are below the hop count, or none.
 //!
 //! # Limits and use

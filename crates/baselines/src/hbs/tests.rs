@@ -229,3 +229,24 @@ fn patches_at_the_edges() {
     assert_eq!(outcomes[..11], [Patched::Applied; 11]);
     assert_eq!(outcomes[11], Patched::Rebuild, "of 16 slots 12 are taken");
 }
+
+/// Ranks that no search finds, and ranks that are none, are refused: a batch would search without end.
+#[test]
+fn stored_trees_are_search_trees() {
+    let table = routes(&[("10.0.0.0/8", 0), ("10.1.0.0/16", 1), ("10.1.2.0/24", 2)]);
+    let config = Config { batch: Batch::Interleaved, ..Config::default() };
+    let whole = StoredTables::of(&Hbs::build(&table, &config).unwrap().tables());
+    assert!(Hbs::<u32>::load(&whole, 3, &config).is_ok());
+    for node in 0..3 {
+        for rank in [0u32, 1, 2, 3, u32::MAX] {
+            let mut stored = whole.clone();
+            let at = 4 * (6 * node + RANK);
+            let mut is_same = false;
+            stored.edit("tree", |bytes| {
+                is_same = bytes[at..at + 4] == rank.to_ne_bytes();
+                bytes[at..at + 4].copy_from_slice(&rank.to_ne_bytes());
+            });
+            assert_eq!(Hbs::<u32>::load(&stored, 3, &config).is_ok(), is_same, "{node} {rank}");
+        }
+    }
+}
