@@ -266,11 +266,12 @@ class Tables(unittest.TestCase):
         self.assertEqual(lines[-2:], ["| `c` |  |  |", "| `d` | wrong |  |"])
 
     def test_wrong_ones_are_errors(self) -> None:
-        for changed, said in [
+        cases: list[tuple[dict[str, Any], str]] = [
             ({"head": "rate"}, "two rows for `a`, rate"),
             ({"cell": "{watts}"}, "no column 'watts'"),
             ({"where": ["engine=e"]}, "no row"),
-        ]:
+        ]
+        for changed, said in cases:
             with self.assertRaisesRegex(Wrong, f"x-f1.json: table t: .*{said}"):
                 self.table(**changed)
 
