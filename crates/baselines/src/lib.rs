@@ -47,7 +47,8 @@
 //!
 //! **[`hbs`]** (IPv4, IPv6; `hbs`, `hbs-batch`, `hbs-basic`). A hash table for each length of prefixes, and a binary
 //! search over the lengths, led by markers; `hbs` prunes it by where markers come from, and `hbs-batch` interleaves
-//! the lookups of a batch. A baseline of PlanB's paper, for comparisons; patched in place. Limits: 2^32 slots of all tables.
+//! the lookups of a batch. A baseline of PlanB's paper, for comparisons; patched in place. Limits: 2^32 slots of all
+//! tables.
 //!
 //! **[`pbf`]** (IPv4, IPv6). A Bloom filter and a hash table for each length of prefixes, in the sizes for
 //! which SAIL's paper computes 1.003 probes of tables a lookup. A baseline of that paper, for its memory on a

@@ -69,8 +69,8 @@ impl<A: Addr> Aims<A> {
         size_of_val(&self.nodes[..]) + size_of_val(&self.stops[..])
     }
 
-    /// The node for the ranks from `low` to below `end`, which is one of them: invariant of the module. Without ranks it
-    /// is the root.
+    /// The node for the ranks from `low` to below `end`, which is one of them: invariant of the module. Without ranks
+    /// it is the root.
     #[inline(always)]
     fn stop(&self, low: u32, end: u32) -> &Stop<A> {
         let place = low.wrapping_mul(self.stops.len() as u32).wrapping_add(end.wrapping_sub(1));
