@@ -109,8 +109,8 @@ def table(figures: list[Figure], read: dict[str, Record | None]) -> str:
     return f"{len(states)} entries: {counts}.\n\n" + "\n".join(lines)
 
 
-def grid(name: str, wrong: list[str]) -> str:
-    """A table of rows of its newest record, with a link to that."""
+def grid(name: str, figures: list[Figure], shown: set[Path], wrong: list[str]) -> str:
+    """A table of rows of its newest record, with a link to that, and a figure's picture, once."""
     found = grids()[name]
     path = newest(found["record"])
     if not path:
@@ -121,7 +121,13 @@ def grid(name: str, wrong: list[str]) -> str:
     except Wrong as error:
         wrong.append(str(error))
         lines = f"`{path.name}` has no such rows."
-    return f"{lines}\n\n[Record]({link(path)}): {record.machine()}, {record.date()}, commit {record.commit()}."
+    text = f"{lines}\n\n[Record]({link(path)}): {record.machine()}, {record.date()}, commit {record.commit()}."
+    title = next((figure["shows"] for figure in figures if figure["id"] == found["record"]), None)
+    picture = path.with_suffix(".svg")
+    if title and picture not in shown and picture.exists():
+        shown.add(picture)
+        text += f"\n\n![{title}]({link(picture)})"
+    return text
 
 
 def generated(pages: dict[str, str], figures: list[Figure]) -> tuple[dict[str, str], list[str]]:
@@ -132,6 +138,7 @@ def generated(pages: dict[str, str], figures: list[Figure]) -> tuple[dict[str, s
     read = {name: Record(path) if path else None for name, path in paths.items()}
     wrong: list[str] = []
     seen: list[str] = []
+    shown: set[Path] = set()
 
     def part(match: re.Match[str]) -> str:
         name = match[1]
@@ -141,7 +148,7 @@ def generated(pages: dict[str, str], figures: list[Figure]) -> tuple[dict[str, s
         if name == "figures":
             text = table(figures, read)
         elif name.startswith("table "):
-            text = grid(name.removeprefix("table "), wrong)
+            text = grid(name.removeprefix("table "), figures, shown, wrong)
         else:
             text = claims_of(of_papers[name.removeprefix("claims of ")], figures, read, wrong)
         return f"<!-- {name}: written by ./dev papers --table -->\n{text}\n<!-- end of {name} -->"

@@ -7,6 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import grids
 import page
@@ -140,7 +141,6 @@ class Pages(unittest.TestCase):
             page.generated({"a": text, "b": text}, run.figures())
 
 
-
 class Files(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -168,6 +168,17 @@ class Files(unittest.TestCase):
         self.assertIn(
             "Measured on Intel family 6 model 207, 2 cores, 2026-11-28, commit d88269b3 with changes: `x-f1`.", text
         )
+
+    def test_a_table_shows_the_picture_of_its_figure_once(self) -> None:
+        record = self.record()
+        record.path.with_suffix(".svg").write_text("<svg/>")
+        table = {"record": "x-f1", "name": "t", "title": "", "line": "{engine}", "head": "{table}", "cell": "{mlps}"}
+        shown: set[Path] = set()
+        with mock.patch.object(page, "newest", return_value=record.path), mock.patch.object(page, "grids") as grids:
+            grids.return_value = {"t": table}
+            first, second = (page.grid("t", [FIGURE], shown, []) for _ in range(2))
+        self.assertIn("![rates](", first)
+        self.assertEqual(first.split("\n\n![")[0], second)
 
     def test_a_claim_without_a_record_says_so(self) -> None:
         claims = {"claim": [{"claim": "fast", "theirs": "9", "figure": "x-f1", "ours": "{max mlps} Mlps"}]}
@@ -283,6 +294,7 @@ class Tables(unittest.TestCase):
             without = {path: text.replace(mark, "<!-- nothing: written") for path, text in pages.items()}
             with self.assertRaisesRegex(Wrong, name):
                 page.generated(without, run.figures())
+
 
 if __name__ == "__main__":
     unittest.main()
