@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # target is lib.sh's
 
-# bench [quick | full | check | compare OLD NEW | TABLE...]: beside rivals, or our engines alone; recorded by CPU and date.
+# bench [quick | full | updates | check | compare OLD NEW | TABLE...]: beside rivals, or our engines alone; recorded by
+# CPU and date.
 bench() {
     case ${1:-} in
         quick) [ $# = 1 ] || die "bench quick takes no more"; bench_beside quick-v4 quick-v6 ;;
@@ -12,6 +13,7 @@ bench() {
             local definitions=()
             for definition in bench/definitions/*.toml; do definitions+=("$(basename "$definition" .toml)"); done
             bench_beside "${definitions[@]}" ;;
+        updates) [ $# = 1 ] || die "bench updates takes no more"; bench_updates ;;
         check) [ $# = 1 ] || die "bench check takes no more"; bench_check ;;
         compare) harness "$@" ;;
         *) bench_engines "$@" ;;
@@ -38,6 +40,20 @@ bench_beside() {
         say "a contestant was wrong or had to stop, as is said above"
     # Pages have tables of the newest records.
     "$(python_for "$target/python")" bench/papers/run.py table --write
+}
+
+# bench_updates: how long our engines take to follow changes of the routes, as a record and a picture.
+bench_updates() {
+    build dist
+    local part="$target/bench-updates.json" record
+    record="bench/records/$(cpu)/$(date -u +%F)/updates"
+    "$target/dist/fibula" bench --table gen:v4:2024:900000:1,gen:v6:2024:200000:1 --engines all \
+        --updates 1,10,100,1000,10000 --json >"$part"
+    # Whole or not at all: a run that fails leaves the record of an earlier one.
+    mkdir -p "$(dirname "$record")"
+    mv "$part" "$record.json"
+    harness updates "$record.json" "$record.svg"
+    say "recorded in $record.json"
 }
 
 # bench_check: the workspace of bench/, and the answers of all contestants that can take part, on the small tables.

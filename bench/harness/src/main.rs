@@ -3,6 +3,7 @@
 mod chart;
 mod compare;
 mod definition;
+mod hunt;
 mod lines;
 mod measure;
 mod peer;
@@ -13,6 +14,7 @@ mod report;
 mod scale;
 mod sweep;
 mod table;
+mod updates;
 mod workload;
 
 use std::cell::RefCell;
@@ -21,7 +23,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use definition::Definition;
+use definition::{Definition, FamilyName};
+use fibula_core::Addr;
 use measure::{Measured, Options, note, write};
 use record::Record;
 
@@ -58,6 +61,17 @@ enum What {
         #[command(flatten)]
         places: Places,
     },
+    /// Look for a small table that a contestant answers wrongly, among hard ones; ends with 1 if there is one
+    Hunt {
+        /// Contestants: PEER or PEER:VARIANT
+        #[arg(required = true)]
+        contestants: Vec<String>,
+        /// Random tables of each family, beside those that every engine is tested with
+        #[arg(long, value_name = "N", default_value_t = 1000)]
+        tables: u64,
+        #[command(flatten)]
+        places: Places,
+    },
     /// Print the checksums of the right answers, for a definition's tables [answers] and [small.answers]
     Answers {
         /// The name of a definition
@@ -88,6 +102,13 @@ enum What {
     Chart {
         /// What is drawn, .json: bench/papers/run.py writes it
         chart: PathBuf,
+        /// The picture, .svg
+        picture: PathBuf,
+    },
+    /// Draw what `fibula bench --updates --json` printed
+    Updates {
+        /// Its output, .json
+        record: PathBuf,
         /// The picture, .svg
         picture: PathBuf,
     },
@@ -158,6 +179,15 @@ fn run(what: What) -> Result<bool, String> {
             let options = places.options(choice.only, true)?;
             check(definitions, &options)
         }
+        What::Hunt { contestants, tables, places } => {
+            let options = places.options(Vec::new(), true)?;
+            let mut is_right = true;
+            for name in contestants {
+                is_right &= hunted::<u32>(&name, FamilyName::V4, tables, &options)?;
+                is_right &= hunted::<u128>(&name, FamilyName::V6, tables, &options)?;
+            }
+            Ok(is_right)
+        }
         What::Answers { definition, places } => {
             let options = places.options(Vec::new(), true)?;
             answers(&read(&options, &definition)?, &options).map(|()| true)
@@ -191,6 +221,13 @@ fn run(what: What) -> Result<bool, String> {
             let text = std::fs::read(&chart).map_err(|error| said(error.to_string()))?;
             let what = serde_json::from_slice(&text).map_err(|error| said(error.to_string()))?;
             write(&picture, &chart::svg(&what)?).map(|()| true)
+        }
+        What::Updates { record, picture } => {
+            let said = |error: String| format!("{}: {error}", record.display());
+            let text = std::fs::read(&record).map_err(|error| said(error.to_string()))?;
+            let updates: updates::Updates =
+                serde_json::from_slice(&text).map_err(|error| said(error.to_string()))?;
+            write(&picture, &updates.svg().map_err(said)?).map(|()| true)
         }
         What::Folder => {
             println!("{}", fibula_testkit::measure::Stamp::take().processor.folder());
@@ -289,6 +326,40 @@ fn check(mut names: Vec<String>, options: &Options) -> Result<bool, String> {
         is_right &= wrong.is_empty() && has_baseline;
     }
     Ok(is_right)
+}
+
+/// Whether a contestant answers all small tables of a family rightly.
+fn hunted<A: Addr>(
+    name: &str,
+    family: FamilyName,
+    tables: u64,
+    options: &Options,
+) -> Result<bool, String> {
+    let contestant = match measure::contestant(name, family, 1, options)? {
+        Ok(contestant) => contestant,
+        Err(reason) => {
+            println!("{name}, IP{}: absent: {reason}", family.name());
+            return Ok(true);
+        }
+    };
+    let folder = options.target.join("work").join(format!("hunt-{}", std::process::id()));
+    let found = hunt::hunt::<A>(&contestant, tables, &folder);
+    // What is left there is in the way of nobody.
+    let _ = std::fs::remove_dir_all(&folder);
+    let family = family.name();
+    match found? {
+        hunt::Hunted::Right { right, refused: 0, .. } => {
+            println!("{name}, IP{family}: right on {right} tables");
+        }
+        hunt::Hunted::Right { right, refused, reason } => {
+            println!("{name}, IP{family}: right on {right} tables, refused {refused}: {reason}");
+        }
+        hunt::Hunted::Wrong(hunt::Found { table, wrong }) => {
+            println!("{name}, IP{family}: {wrong}, with the routes\n{table}");
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn answers(definition: &Definition, options: &Options) -> Result<(), String> {

@@ -128,9 +128,6 @@ fn contestants(
     definition: &Definition,
     options: &Options,
 ) -> Result<(Vec<Contestant>, Vec<Absent>), String> {
-    let peers = crate::peer::all(&options.bench.join("peers"))?;
-    let mut built = options.built.borrow_mut();
-    let profile = if options.is_check { Profile::Answers } else { Profile::Release };
     let (mut found, mut absent) = (Vec::new(), Vec::new());
     for name in &definition.contestants {
         let peer_name = name.split(':').next().unwrap_or_default();
@@ -141,32 +138,41 @@ fn contestants(
         {
             continue;
         }
-        let peer = peers.get(peer_name).ok_or_else(|| {
-            let known: Vec<&str> = peers.keys().map(String::as_str).collect();
-            format!("{}: no peer {peer_name}: {}", definition.name, known.join(", "))
-        })?;
-        let possible = match peer.lacks() {
-            Some(reason) => Err(reason),
-            None => peer.contestant(
-                name,
-                definition.family,
-                definition.threads,
-                (&options.target, profile),
-            ),
-        };
-        let contestant = possible.and_then(|contestant| {
-            let build = || {
-                note(&format!("compiling {peer_name}"));
-                Peer::build(peer, &options.target, profile)
-            };
-            built.entry(peer_name.to_owned()).or_insert_with(build).clone().map(|()| contestant)
-        });
-        match contestant {
-            Ok(contestant) => found.push(contestant),
-            Err(reason) => absent.push(Absent { contestant: name.clone(), reason }),
+        match contestant(name, definition.family, definition.threads, options) {
+            Ok(Ok(contestant)) => found.push(contestant),
+            Ok(Err(reason)) => absent.push(Absent { contestant: name.clone(), reason }),
+            Err(error) => return Err(format!("{}: {error}", definition.name)),
         }
     }
     Ok((found, absent))
+}
+
+/// A contestant, compiled, or the reason why it cannot take part. An unknown peer is an error.
+pub fn contestant(
+    name: &str,
+    family: FamilyName,
+    threads: usize,
+    options: &Options,
+) -> Result<Result<Contestant, String>, String> {
+    let peers = crate::peer::all(&options.bench.join("peers"))?;
+    let profile = if options.is_check { Profile::Answers } else { Profile::Release };
+    let peer_name = name.split(':').next().unwrap_or_default();
+    let peer = peers.get(peer_name).ok_or_else(|| {
+        let known: Vec<&str> = peers.keys().map(String::as_str).collect();
+        format!("no peer {peer_name}: {}", known.join(", "))
+    })?;
+    if let Some(reason) = peer.lacks() {
+        return Ok(Err(reason));
+    }
+    let possible = peer.contestant(name, family, threads, (&options.target, profile));
+    Ok(possible.and_then(|contestant| {
+        let build = || {
+            note(&format!("compiling {peer_name}"));
+            Peer::build(peer, &options.target, profile)
+        };
+        let mut built = options.built.borrow_mut();
+        built.entry(peer_name.to_owned()).or_insert_with(build).clone().map(|()| contestant)
+    }))
 }
 
 impl Turn {

@@ -162,7 +162,7 @@ fn probes<A: Addr>(routes: &Routes<A>, seed: u64) -> Vec<A> {
 }
 
 /// A record for each route: address, length, three zeros, hop.
-fn table_bytes<A: Addr>(routes: &Routes<A>) -> Vec<u8> {
+pub fn table_bytes<A: Addr>(routes: &Routes<A>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for route in routes.iter() {
         bytes.extend(key_bytes(&[route.prefix.addr()]));
@@ -172,7 +172,8 @@ fn table_bytes<A: Addr>(routes: &Routes<A>) -> Vec<u8> {
     bytes
 }
 
-fn key_bytes<A: Addr>(keys: &[A]) -> Vec<u8> {
+/// Keys as their file has them.
+pub fn key_bytes<A: Addr>(keys: &[A]) -> Vec<u8> {
     let size = usize::from(A::BITS / 8);
     keys.iter().flat_map(|key| key.to_u128().to_le_bytes().into_iter().take(size)).collect()
 }

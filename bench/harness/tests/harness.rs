@@ -100,6 +100,24 @@ fn a_check_compares_and_times_nothing() {
     );
 }
 
+/// The smallest table that shows what is wrong has one route, or fewer where the answer is wrong without any.
+#[test]
+fn a_hunt_finds_a_small_table() {
+    let bench = Bench::new("hunt", DEFINITION);
+    let (code, text) = bench.harness("hunt it:honest --tables 5");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("IPv4: right on ") && !text.contains("IPv4: right on 0"), "{text}");
+    assert!(text.contains("IPv6: right on 0 tables, refused "), "{text}");
+    let (code, text) = bench.harness("hunt it:liar --tables 5");
+    assert_eq!(code, Some(1), "{text}");
+    let (_, found) = text.split_once("it:liar, IPv4: 255.255.255.255: 7, right ").expect(&text);
+    let (_, table) = found.split_once("with the routes\n").expect(&text);
+    assert!(table.lines().take_while(|line| line.contains('/')).count() <= 1, "{text}");
+    let (code, text) = bench.harness("hunt other");
+    assert!(code == Some(0) && text.contains("other, IPv4: absent: no-such-command"), "{text}");
+    assert_eq!(fs::read_dir(bench.0.join("target/work")).unwrap().count(), 0, "files were left");
+}
+
 /// A table or traffic that is not the one of the definition is not measured.
 #[test]
 fn other_answers_than_the_definitions_are_an_error() {
