@@ -46,7 +46,7 @@ pub struct Stamp {
 pub struct Commit {
     /// Its hash.
     pub id: String,
-    /// Whether files differ from it that git tracks.
+    /// Whether files differ from it that git tracks, other than records and pages (`bench/records`, `docs`).
     pub is_dirty: bool,
 }
 
@@ -131,7 +131,10 @@ fn commit(folder: &Path) -> Option<Commit> {
         run.status.success().then(|| String::from_utf8_lossy(&run.stdout).trim().to_owned())
     };
     let id = git(&["rev-parse", "HEAD"])?;
-    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    // A run of several measurements writes records, and the pages that show them.
+    let written = [":(top,exclude)bench/records", ":(top,exclude)docs"];
+    let status = ["status", "--porcelain", "--untracked-files=no", "--", ":(top)"];
+    let changes = git(&[&status[..], &written].concat())?;
     Some(Commit { id, is_dirty: !changes.is_empty() })
 }
 
@@ -181,6 +184,34 @@ mod tests {
         let Some(commit) = commit(&folder) else { return };
         assert!(commit.id.len() >= 40 && commit.id.bytes().all(|byte| byte.is_ascii_hexdigit()));
         assert_eq!(checkout(Path::new("/no-such-folder/target/fibula")), None);
+    }
+
+    /// Records that a run has written do not make the next measurement of the run one of changed code.
+    #[test]
+    fn records_and_pages_are_no_changes() {
+        let folder = std::env::temp_dir().join(format!("fibula-stamp-{}", std::process::id()));
+        let git = |arguments: &[&str]| {
+            let mut run = Command::new("git");
+            run.arg("-C").arg(&folder).args(["-c", "user.name=a", "-c", "user.email=a@b.c"]);
+            assert!(run.args(arguments).output().unwrap().status.success(), "git {arguments:?}");
+        };
+        let write = |name: &str, text: &str| {
+            std::fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
+            std::fs::write(folder.join(name), text).unwrap();
+        };
+        let files = ["src/a", "bench/records/b", "docs/c"];
+        files.iter().for_each(|name| write(name, "old"));
+        for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "all"]] {
+            git(arguments);
+        }
+        // Of a folder inside, too: paths are those of the checkout.
+        let is_dirty = || commit(&folder.join("src")).map(|commit| commit.is_dirty);
+        write("bench/records/b", "new");
+        write("docs/c", "new");
+        assert_eq!(is_dirty(), Some(false));
+        write("src/a", "new");
+        assert_eq!(is_dirty(), Some(true));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
