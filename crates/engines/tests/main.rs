@@ -5,6 +5,7 @@ use fibula_core::Addr;
 use fibula_engines::Entry;
 
 mod any_isa;
+mod definitions;
 mod miri;
 mod narrow;
 mod real;
