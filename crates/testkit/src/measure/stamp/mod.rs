@@ -189,15 +189,15 @@ mod tests {
     /// Records that a run has written do not make the next measurement of the run one of changed code.
     #[test]
     fn records_and_pages_are_no_changes() {
-        let folder = std::env::temp_dir().join(format!("fibula-stamp-{}", std::process::id()));
+        let folder = env::temp_dir().join(format!("fibula-stamp-{}", std::process::id()));
         let git = |arguments: &[&str]| {
             let mut run = Command::new("git");
             run.arg("-C").arg(&folder).args(["-c", "user.name=a", "-c", "user.email=a@b.c"]);
             assert!(run.args(arguments).output().unwrap().status.success(), "git {arguments:?}");
         };
         let write = |name: &str, text: &str| {
-            std::fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
-            std::fs::write(folder.join(name), text).unwrap();
+            fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
+            fs::write(folder.join(name), text).unwrap();
         };
         let files = ["src/a", "bench/records/b", "docs/c"];
         files.iter().for_each(|name| write(name, "old"));
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(is_dirty(), Some(false));
         write("src/a", "new");
         assert_eq!(is_dirty(), Some(true));
-        std::fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
