@@ -1,5 +1,5 @@
-//! The definitions of `bench`, at their small size: our engines give the answers whose checksums they state. The harness
-//! compares all contestants in this way (`./dev bench check`), but compiles engines and rivals for it.
+//! The definitions of `bench`, at their small size: our engines give the answers whose checksums they state. The
+//! harness compares all contestants in this way (`./dev bench check`), but compiles engines and rivals for it.
 
 use std::fs;
 use std::path::Path;
