@@ -6,6 +6,8 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 
+use crate::plot::COLOURS;
+
 /// A picture.
 pub struct Picture {
     /// Its heading.
@@ -37,18 +39,6 @@ pub struct Line {
     /// Position, and median, lowest and highest value.
     pub points: Vec<(f64, [f64; 3])>,
 }
-
-/// Okabe and Ito's colours, which people with any colour vision can tell apart. A line after the last one begins again,
-/// with another mark.
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(230, 159, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(213, 94, 0),
-    RGBColor(90, 90, 90),
-];
 
 const WIDTH: u32 = 900;
 const TOP: u32 = 66;

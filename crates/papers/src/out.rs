@@ -5,8 +5,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
+use std::process::ExitCode;
 
 use fibula::sources::{DEFAULT_HOPS, Merge, Settings, Silent, Source};
+use fibula_core::Family;
 use fibula_rib::{AtomicFile, Table};
 use fibula_testkit::fib::synthetic_hops;
 
@@ -20,6 +22,26 @@ pub type Cell = (&'static str, String);
 pub fn note(text: impl fmt::Display) {
     // Nobody may listen.
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// How a program ends: with 1 if something `is_wrong`, with 2 and the reason if there is no figure.
+pub fn ended(program: &str, is_wrong: Result<bool, Failure>) -> ExitCode {
+    match is_wrong {
+        Ok(false) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::from(1),
+        Err(failure) => {
+            note(format_args!("{program}: {failure}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The family of an argument `v4` or `v6`.
+///
+/// # Errors
+/// What is possible, if it is another word.
+pub fn parse_family(text: &str) -> Result<Family, String> {
+    [Family::V4, Family::V6].into_iter().find(|f| f.name() == text).ok_or("v4 or v6".to_owned())
 }
 
 /// Rows whose columns have the names of the first one's.

@@ -22,7 +22,7 @@ use fibula_testkit::measure::TrafficInput;
 use fibula_testkit::traffic::Traffic;
 
 use cases::{Case, Subject, number};
-use out::{Csv, Failure, note};
+use out::{Csv, Failure, ended, note, parse_family};
 use subjects::{hashes, levels, named, part};
 
 const EXAMPLES: &str = "\
@@ -91,10 +91,6 @@ struct Args {
     /// Where to write, - for standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     csv: PathBuf,
-}
-
-fn parse_family(text: &str) -> Result<Family, String> {
-    [Family::V4, Family::V6].into_iter().find(|f| f.name() == text).ok_or("v4 or v6".to_owned())
 }
 
 /// An experiment, by the number of its figure.
@@ -203,14 +199,7 @@ impl Args {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(false) => ExitCode::SUCCESS,
-        Ok(true) => ExitCode::from(1),
-        Err(failure) => {
-            note(format_args!("bloomfwd: {failure}"));
-            ExitCode::from(2)
-        }
-    }
+    ended("bloomfwd", run(&Args::parse()))
 }
 
 /// Whether something was wrong.

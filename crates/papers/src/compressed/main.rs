@@ -10,7 +10,7 @@ use fibula_core::{Addr, Family, Hop, Lookup, Route, Routes};
 use fibula_engines::BoxedEngine;
 use fibula_papers::clock::timed;
 use fibula_papers::lookups::in_batches;
-use fibula_papers::out::{Csv, Failure, note, table};
+use fibula_papers::out::{Csv, Failure, ended, note, parse_family, table};
 use fibula_simd::Isa;
 use fibula_testkit::measure::{answers, cores, differences, fold, median, rounded};
 use fibula_testkit::traffic::{Traffic, keys};
@@ -74,10 +74,6 @@ struct Args {
     csv: PathBuf,
 }
 
-fn parse_family(text: &str) -> Result<Family, String> {
-    [Family::V4, Family::V6].into_iter().find(|f| f.name() == text).ok_or("v4 or v6".to_owned())
-}
-
 /// The default measurements.
 const ENGINES_V4: [&str; 10] = [
     "runmap",
@@ -106,14 +102,7 @@ const ENGINES_V6: [&str; 10] = [
 const BATCH: usize = 256;
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(false) => ExitCode::SUCCESS,
-        Ok(true) => ExitCode::from(1),
-        Err(failure) => {
-            note(format_args!("compressed: {failure}"));
-            ExitCode::from(2)
-        }
-    }
+    ended("compressed", run(&Args::parse()))
 }
 
 /// Whether something was wrong.

@@ -15,7 +15,7 @@ use fibula_core::{Addr, Family, Hop, Lookup, Routes};
 use fibula_engines::BoxedEngine;
 use fibula_papers::clock::timed;
 use fibula_papers::lookups::in_batches;
-use fibula_papers::out::{Csv, Failure, note, table};
+use fibula_papers::out::{Csv, Failure, ended, note, parse_family, table};
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
 use fibula_testkit::measure::{answers, cores, differences, fold, median, rounded};
@@ -90,10 +90,6 @@ struct Args {
     csv: PathBuf,
 }
 
-fn parse_family(text: &str) -> Result<Family, String> {
-    [Family::V4, Family::V6].into_iter().find(|f| f.name() == text).ok_or("v4 or v6".to_owned())
-}
-
 /// The default measurements.
 const ENGINES_V4: [&str; 11] = [
     "dxr16",
@@ -117,14 +113,7 @@ const SAMPLE: usize = 1 << 15;
 const WARM_UP: usize = 8;
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(false) => ExitCode::SUCCESS,
-        Ok(true) => ExitCode::from(1),
-        Err(failure) => {
-            note(format_args!("displaced: {failure}"));
-            ExitCode::from(2)
-        }
-    }
+    ended("displaced", run(&Args::parse()))
 }
 
 /// Whether something was wrong.

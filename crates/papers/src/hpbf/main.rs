@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use fibula_papers::forms::steps::{Step, Visit, repeat};
 use fibula_papers::forms::{Batch, Cache, Form, Searcher};
-use fibula_papers::out::{Cell, Csv, Failure, note};
+use fibula_papers::out::{Cell, Csv, Failure, ended, note};
 use fibula_simd::Isa;
 use fibula_testkit::Rng;
 use fibula_testkit::measure::{median, rounded};
@@ -122,14 +122,7 @@ const TABLES: [u16; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 25, 30];
 const BATCHES: [u16; 2] = [32, 256];
 
 fn main() -> ExitCode {
-    match measure(&Args::parse()) {
-        Ok(false) => ExitCode::SUCCESS,
-        Ok(true) => ExitCode::from(1),
-        Err(failure) => {
-            note(format_args!("hpbf: {failure}"));
-            ExitCode::from(2)
-        }
-    }
+    ended("hpbf", measure(&Args::parse()))
 }
 
 /// Whether something was wrong.

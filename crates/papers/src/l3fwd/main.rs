@@ -20,7 +20,7 @@ use clap::Parser;
 use fibula::sources::Source;
 use fibula_core::{Addr, Family};
 use fibula_engines::BoxedEngine;
-use fibula_papers::out::{Csv, Failure, note, table};
+use fibula_papers::out::{Csv, Failure, ended, note, parse_family, table};
 use fibula_router::pipeline::ThreadLayout;
 use fibula_router::port::dpdk;
 use fibula_simd::Isa;
@@ -88,10 +88,6 @@ struct Args {
     csv: PathBuf,
 }
 
-fn parse_family(text: &str) -> Result<Family, String> {
-    [Family::V4, Family::V6].into_iter().find(|f| f.name() == text).ok_or("v4 or v6".to_owned())
-}
-
 /// Destinations that are compared with the oracle's answers.
 const SAMPLE: usize = 100_000;
 /// The warm-up before the measurement, as a part of the measured time.
@@ -105,13 +101,7 @@ fn main() -> ExitCode {
         Family::V4 => measure::<u32>(&args, "gen:v4:2024:900000:1", "runmap"),
         Family::V6 => measure::<u128>(&args, "gen:v6:2024:200000:1", "wideleaf"),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            note(format_args!("l3fwd: {failure}"));
-            ExitCode::from(2)
-        }
-    }
+    ended("l3fwd", done.map(|()| false))
 }
 
 /// The forwarder between the devices.

@@ -17,7 +17,7 @@ use clap::Parser;
 use fibula::sources::Source;
 use fibula_core::{Addr, Family};
 use fibula_engines::BoxedEngine;
-use fibula_papers::out::{Csv, Failure, note, table};
+use fibula_papers::out::{Csv, Failure, ended, note, parse_family, table};
 use fibula_simd::Isa;
 use fibula_testkit::measure::{median, rounded};
 
@@ -111,10 +111,6 @@ struct Args {
     csv: PathBuf,
 }
 
-fn parse_family(text: &str) -> Result<Family, String> {
-    [Family::V4, Family::V6].into_iter().find(|f| f.name() == text).ok_or("v4 or v6".to_owned())
-}
-
 /// The sizes of the paper's synthetic tables.
 const SIZES: [u32; 4] = [250_000, 500_000, 750_000, 1_000_000];
 /// The default measurements.
@@ -126,14 +122,7 @@ const NONE: &str = "none";
 const WARM_UP: f64 = 0.2;
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(false) => ExitCode::SUCCESS,
-        Ok(true) => ExitCode::from(1),
-        Err(failure) => {
-            note(format_args!("planb: {failure}"));
-            ExitCode::from(2)
-        }
-    }
+    ended("planb", run(&Args::parse()))
 }
 
 /// Whether something was wrong.

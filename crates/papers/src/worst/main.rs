@@ -11,7 +11,7 @@ use fibula::sources::Source;
 use fibula_core::{Addr, Family, Lookup};
 use fibula_engines::BoxedEngine;
 use fibula_papers::clock::timed;
-use fibula_papers::out::{Csv, Failure, note, table};
+use fibula_papers::out::{Csv, Failure, ended, note, parse_family, table};
 use fibula_simd::Isa;
 use fibula_testkit::measure::{differences, fold, median, rounded};
 
@@ -80,10 +80,6 @@ struct Args {
     csv: PathBuf,
 }
 
-fn parse_family(text: &str) -> Result<Family, String> {
-    [Family::V4, Family::V6].into_iter().find(|f| f.name() == text).ok_or("v4 or v6".to_owned())
-}
-
 /// The default measurements.
 const ENGINES_V4: [&str; 15] = [
     "runmap",
@@ -120,14 +116,7 @@ const TRIALS: usize = 2;
 const COMMON: usize = 3;
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(false) => ExitCode::SUCCESS,
-        Ok(true) => ExitCode::from(1),
-        Err(failure) => {
-            note(format_args!("worst: {failure}"));
-            ExitCode::from(2)
-        }
-    }
+    ended("worst", run(&Args::parse()))
 }
 
 /// Whether something was wrong.
