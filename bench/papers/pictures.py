@@ -117,6 +117,7 @@ def chart(figure: Figure, picture: Picture, record: Record) -> dict[str, Any]:
         )
     notes = [
         about,
+        record.device(),
         "" if theirs or bands or figure["paper"] == "New" else "the paper's text gives no point of this figure",
     ]
     return {

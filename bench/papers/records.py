@@ -40,11 +40,17 @@ class Record:
         content = json.loads(path.read_text())
         self.path, self.stamp = path, content["stamp"]
         self.rows: list[Row] = as_rows(path.stem, content["rows"])
+        self.said: str = content.get("said", "")
 
     def machine(self) -> str:
         processor = self.stamp["processor"]
         vendor = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}.get(processor["vendor"], processor["vendor"])
         return f"{vendor} family {processor['family']} model {processor['model']}, {processor['cores']} cores"
+
+    def device(self) -> str:
+        """The accelerator in words, as the program named it; empty if there was none."""
+        names = {f"{row['device']} is " for row in self.rows if row.get("device")}
+        return next((line for line in self.said.splitlines() if any(line.startswith(name) for name in names)), "")
 
     def commit(self) -> str:
         commit = self.stamp["commit"]

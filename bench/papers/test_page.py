@@ -250,6 +250,23 @@ class Files(unittest.TestCase):
         self.assertEqual(drawn["series"][0]["points"][0], {"x": 0, "y": 11.0, "range": [10.5, 11.5]})
         self.assertIn("95 % confidence", drawn["notes"][0])
 
+    def test_a_device_is_named_in_words(self) -> None:
+        record = self.record([{**row, "device": "opencl:0"} for row in ROWS])
+        self.assertEqual(record.device(), "", "the program did not say what it is")
+        record.said = "a remark\nopencl:0 is a card\n"
+        picture = {
+            "figure": "x-f1",
+            "kind": "bars",
+            "x": "table",
+            "y": "mlps",
+            "series": "{engine}",
+            "x_label": "",
+            "y_label": "",
+        }
+        self.assertEqual(pictures.chart(FIGURE, picture, record)["notes"][1], "opencl:0 is a card")
+        record.said = ""
+        self.assertNotIn("opencl:0 is a card", pictures.chart(FIGURE, picture, record)["notes"])
+
 
 class Tables(unittest.TestCase):
     """Tables of a record's rows."""

@@ -116,16 +116,22 @@ impl Picture {
         if self.is_log {
             let mut chart =
                 builder.build_cartesian_2d((left / 1.2..right * 1.2).log_scale(), up)?;
-            self.axes(&mut chart, panel)?;
+            self.axes(&mut chart, panel, MARKS)?;
             lines(area, &mut chart, panel)
         } else {
             let mut chart = builder.build_cartesian_2d(left - 0.3..right + 0.3, up)?;
-            self.axes(&mut chart, panel)?;
+            // Nothing is between whole numbers.
+            self.axes(&mut chart, panel, MARKS.min((right - left) as usize + 1))?;
             lines(area, &mut chart, panel)
         }
     }
 
-    fn axes<X, Y>(&self, chart: &mut Chart<'_, '_, X, Y>, panel: &Panel) -> Drawn<()>
+    fn axes<X, Y>(
+        &self,
+        chart: &mut Chart<'_, '_, X, Y>,
+        panel: &Panel,
+        marks: usize,
+    ) -> Drawn<()>
     where
         X: Ranged<ValueType = f64> + ValueFormatter<f64>,
         Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
@@ -133,6 +139,7 @@ impl Picture {
         chart
             .configure_mesh()
             .x_desc(self.across)
+            .x_labels(marks)
             .y_desc(panel.up)
             .x_label_formatter(&|x| short(*x))
             .y_label_formatter(&|y| short(*y))
@@ -144,6 +151,9 @@ impl Picture {
         Ok(())
     }
 }
+
+/// Most marks of the horizontal axis.
+const MARKS: usize = 10;
 
 type Chart<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 

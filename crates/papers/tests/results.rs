@@ -102,6 +102,32 @@ fn the_worst_addresses_of_each_engine() {
     }
 }
 
+/// By a model, if it is here; otherwise the program says what to install.
+#[test]
+fn the_costs_of_the_worst_addresses() {
+    let args = ["--counts", "-t", V4, "--keys", "500", "--engines", "bsd-radix,dir24-8"];
+    if std::process::Command::new("valgrind").arg("--version").output().is_err() {
+        let (code, out, err) = run("worst", &args);
+        assert!(code == Some(2) && out.is_empty() && err.contains("valgrind"), "{code:?} {err}");
+        return;
+    }
+    let rows = Rows::of("worst", &args);
+    let costs = ["instructions", "lines", "far_lines", "mispredicted"];
+    assert_eq!(rows.column("cost"), costs.repeat(4));
+    let engines: Vec<&str> = rows.column("engine");
+    assert!(engines[..8] == ["bsd-radix"; 8] && engines[8..] == ["dir24-8"; 8], "{engines:?}");
+    let most = rows.numbers("most");
+    for name in ["rnd", "pfx", "deepest"] {
+        assert!(most.iter().zip(rows.numbers(name)).all(|(most, cost)| *most >= cost));
+    }
+    // One reads an entry or two; the other walks down a tree, of which branches cannot know the way.
+    let [tree, table] = [0, 8].map(|of| (most[of], most[of + 3]));
+    assert!(tree.0 > 30.0 && tree.1 > 1.0, "{tree:?}");
+    assert!(table.0 < 30.0 && table.1 < 1.0, "{table:?}");
+    let given = ["table", "family", "prefixes", "isa", "engine", "mode"];
+    rows.are_explained("worst", &given);
+}
+
 #[test]
 fn engines_over_the_fewest_routes() {
     for (family, table, engines) in

@@ -1,6 +1,7 @@
 //! The addresses that cost each engine the most, and the rate under them.
 #![forbid(unsafe_code)]
 
+mod counts;
 mod pools;
 
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use fibula::sources::Source;
-use fibula_core::{Addr, Family, Lookup};
+use fibula_core::{Addr, Family, Lookup, Routes};
 use fibula_engines::BoxedEngine;
 use fibula_papers::clock::timed;
 use fibula_papers::out::{Csv, Failure, ended, note, parse_family, table};
@@ -22,6 +23,7 @@ Examples:
   worst --csv worst.csv
   worst --family v6 --engines planb,hbs
   worst --table gen:v4:2024:20000:1 --keys 10000 --runs 1
+  worst --counts --keys 16384 --csv counts.csv
 
 For each engine and mode the slowest of many sets of addresses is searched for:
   RND, PFX, WORST         as `fibula bench` has them; WORST are the deepest of the table, whatever the engine
@@ -38,6 +40,10 @@ are medians of the thread's own time. Mode batch has batches of 256; dependent h
 the answer to the last. All answers to all sets are compared with the oracle's before, and sums of hops in each
 run; a wrong engine is left out, and the exit code is 1.
 
+With --counts nothing is timed: valgrind executes the lookups by its model of a processor, with caches of 48 KiB and
+2 MiB, some hundred times slower, and has no AVX-512. Of all sets but the slowest ones, which are found by time, each
+row has the one that costs the most in a mode; costs are those of one lookup, with the loop around it.
+
 Columns:
   worst                        the slowest set
   distinct                     different addresses in it
@@ -45,7 +51,12 @@ Columns:
                                nanoseconds of a lookup in it, and in RND, PFX and WORST
   worst_ns_min, worst_ns_max   the fastest run and the slowest
   to_rnd, to_deepest           worst_ns over rnd_ns and over deepest_ns
-  memory_bytes                 the engine's tables";
+  memory_bytes                 the engine's tables
+Columns with --counts:
+  cost                         instructions; lines, from beyond 48 KiB; far_lines, from beyond 2 MiB; mispredicted
+                               branches
+  most, worst                  the most of it, and the set that costs this
+  rnd, pfx, deepest            the cost in RND, PFX and WORST";
 
 /// Search for the addresses that cost each engine the most
 #[derive(Parser, Debug)]
@@ -75,6 +86,12 @@ struct Args {
     /// Seed of the addresses
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
+    /// Count instructions, lines of caches and mispredicted branches, by valgrind's model of a processor
+    #[arg(long)]
+    counts: bool,
+    /// What the program does in valgrind
+    #[arg(long, hide = true, conflicts_with = "counts")]
+    counted: bool,
     /// Where to write, - for standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     csv: PathBuf,
@@ -149,39 +166,34 @@ fn measure<A: Addr>(args: &Args, usual: &str, engines: &[&str]) -> Result<bool, 
             format!("{name}: no IP{family} routes; take another table, or set --family").into()
         );
     }
-    if let Some(core) = fibula_testkit::measure::cores().first() {
-        core_affinity::set_for_current(*core);
-    }
-    let pools = common(routes, args.keys as usize, args.seed);
-    let all = candidates(&pools, args.candidates as usize, args.seed);
     let names: Vec<&str> = match args.engines.is_empty() {
         true => engines.to_vec(),
         false => args.engines.iter().map(String::as_str).collect(),
     };
-    let mut built = Vec::new();
-    let mut is_wrong = false;
-    for name in names {
-        let entry = fibula_baselines::registry()
-            .find::<A>(name)
-            .ok_or_else(|| format!("no engine {name} for IP{}", A::FAMILY))?;
-        let engine = match entry.build(routes, Isa::detect()) {
-            Ok(engine) => engine,
-            Err(error) => {
-                note(format_args!("{name} does not take the table: {error}"));
-                continue;
-            }
-        };
-        let wrong = pools.iter().chain([&all]).find_map(|pool| {
-            let engine: &dyn Lookup<A> = &*engine;
-            differences(engine, &pool.keys, &pool.hops, 256).into_iter().next()
-        });
-        if let Some(wrong) = wrong {
-            note(format_args!("{name} is wrong and left out: {wrong}"));
-            is_wrong = true;
-            continue;
+    if args.counts {
+        let mut csv = Csv::create(&args.csv)?;
+        let [keys, seed, engines] = [args.keys.to_string(), args.seed.to_string(), names.join(",")];
+        let same =
+            ["--family", A::FAMILY.name(), "--table", &name, "--keys", &keys, "--seed", &seed];
+        let same = [&same[..], &["--counted", "--engines", &engines]].concat();
+        for row in counts::of(&name, routes, &same)? {
+            csv.row(&row)?;
         }
-        built.push((name, engine));
+        csv.finish()?;
+        return Ok(false);
     }
+    if let Some(core) = fibula_testkit::measure::cores().first() {
+        core_affinity::set_for_current(*core);
+    }
+    let pools = common(routes, args.keys as usize, args.seed);
+    if args.counted {
+        let (built, is_wrong) = built(&names, routes, pools.iter())?;
+        counts::say_isa();
+        counts::look_up(&built, &pools)?;
+        return Ok(is_wrong);
+    }
+    let all = candidates(&pools, args.candidates as usize, args.seed);
+    let (built, mut is_wrong) = built(&names, routes, pools.iter().chain([&all]))?;
     let mut cases = Vec::new();
     for (name, engine) in &built {
         for mode in Mode::ALL {
@@ -238,6 +250,38 @@ fn measure<A: Addr>(args: &Args, usual: &str, engines: &[&str]) -> Result<bool, 
     }
     csv.finish()?;
     Ok(is_wrong)
+}
+
+/// The engines that take the table and are right for all addresses, and whether others are wrong.
+fn built<'a, A: Addr>(
+    names: &[&'a str],
+    routes: &Routes<A>,
+    pools: impl Iterator<Item = &'a Pool<A>> + Clone,
+) -> Result<(Vec<(&'a str, BoxedEngine<A>)>, bool), Failure> {
+    let (mut built, mut is_wrong) = (Vec::new(), false);
+    for &name in names {
+        let entry = fibula_baselines::registry()
+            .find::<A>(name)
+            .ok_or_else(|| format!("no engine {name} for IP{}", A::FAMILY))?;
+        let engine = match entry.build(routes, Isa::detect()) {
+            Ok(engine) => engine,
+            Err(error) => {
+                note(format_args!("{name} does not take the table: {error}"));
+                continue;
+            }
+        };
+        let wrong = pools.clone().find_map(|pool| {
+            let engine: &dyn Lookup<A> = &*engine;
+            differences(engine, &pool.keys, &pool.hops, 256).into_iter().next()
+        });
+        if let Some(wrong) = wrong {
+            note(format_args!("{name} is wrong and left out: {wrong}"));
+            is_wrong = true;
+            continue;
+        }
+        built.push((name, engine));
+    }
+    Ok((built, is_wrong))
 }
 
 /// The nanoseconds of a lookup, and whether the hops are right.
