@@ -126,12 +126,7 @@ impl Picture {
         }
     }
 
-    fn axes<X, Y>(
-        &self,
-        chart: &mut Chart<'_, '_, X, Y>,
-        panel: &Panel,
-        marks: usize,
-    ) -> Drawn<()>
+    fn axes<X, Y>(&self, chart: &mut Chart<'_, '_, X, Y>, panel: &Panel, marks: usize) -> Drawn<()>
     where
         X: Ranged<ValueType = f64> + ValueFormatter<f64>,
         Y: Ranged<ValueType = f64> + ValueFormatter<f64>,

@@ -120,10 +120,9 @@ fn the_costs_of_the_worst_addresses() {
     for name in ["rnd", "pfx", "deepest"] {
         assert!(most.iter().zip(rows.numbers(name)).all(|(most, cost)| *most >= cost));
     }
-    // One reads an entry or two; the other walks down a tree, of which branches cannot know the way.
-    let [tree, table] = [0, 8].map(|of| (most[of], most[of + 3]));
-    assert!(tree.0 > 30.0 && tree.1 > 1.0, "{tree:?}");
-    assert!(table.0 < 30.0 && table.1 < 1.0, "{table:?}");
+    // One reads an entry or two; the other walks down a tree, and branches do not know the way.
+    let [tree, table] = [0, 8].map(|of| [most[of], most[of + 3]]);
+    assert!(tree.iter().zip(table).all(|(tree, table)| *tree > 3.0 * table), "{tree:?} {table:?}");
     let given = ["table", "family", "prefixes", "isa", "engine", "mode"];
     rows.are_explained("worst", &given);
 }

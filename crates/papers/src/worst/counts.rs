@@ -9,11 +9,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use fibula_core::{Addr, Routes};
-use fibula_engines::BoxedEngine;
 use fibula_papers::out::{Cell, Failure, note};
 use fibula_simd::Isa;
 use fibula_testkit::measure::{fold, rounded};
 
+use crate::Named;
 use crate::pools::{Mode, Pool};
 
 /// The function at whose calls callgrind writes what it counted since the last one.
@@ -44,10 +44,7 @@ struct Counted {
 ///
 /// # Errors
 /// If an engine is wrong.
-pub fn look_up<A: Addr>(
-    engines: &[(&str, BoxedEngine<A>)],
-    pools: &[Pool<A>],
-) -> Result<(), Failure> {
+pub fn look_up<A: Addr>(engines: &[Named<'_, A>], pools: &[Pool<A>]) -> Result<(), Failure> {
     let mark = |ended: &str| {
         #[cfg(unix)]
         let _ = std::os::unix::process::parent_id();
@@ -115,12 +112,18 @@ pub fn of<A: Addr>(
 /// The instruction set that the model has, and the costs of all sets in order.
 fn run(folder: &Path, args: &[&str]) -> Result<(String, Vec<Counted>), Failure> {
     let out = folder.join("counts");
-    let mut file = OsStr::new("--callgrind-out-file=").to_owned();
-    file.push(&out);
+    let log = folder.join("log");
+    let file = |option: &str, path: &Path| {
+        let mut option = OsStr::new(option).to_owned();
+        option.push(path);
+        option
+    };
     let done = Command::new("valgrind")
         .args(["--quiet", "--tool=callgrind", "--dump-line=no", MARK])
         .args(MODEL)
-        .arg(file)
+        .arg(file("--callgrind-out-file=", &out))
+        // Its remarks about the caches of this machine, which the model does not have.
+        .arg(file("--log-file=", &log))
         .arg(std::env::current_exe()?)
         .args(args)
         .stderr(Stdio::inherit())
@@ -130,7 +133,8 @@ fn run(folder: &Path, args: &[&str]) -> Result<(String, Vec<Counted>), Failure> 
         })?;
     let said = String::from_utf8(done.stdout)?;
     if !done.status.success() {
-        return Err(format!("the program in valgrind ended with {}", done.status).into());
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        return Err(format!("the program in valgrind ended with {}\n{log}", done.status).into());
     }
     let mut lines = said.lines();
     let isa = lines.next().ok_or("the program in valgrind said nothing")?.to_owned();
@@ -139,7 +143,7 @@ fn run(folder: &Path, args: &[&str]) -> Result<(String, Vec<Counted>), Failure> 
         if line.is_empty() {
             continue;
         }
-        let path = folder.join(format!("counts.{number}"));
+        let path = out.with_extension(number.to_string());
         let text = fs::read_to_string(&path).map_err(|error| {
             format!("callgrind wrote no counts ({}: {error}); is it 3.19 or newer?", path.display())
         })?;

@@ -144,6 +144,9 @@ fn run(args: &Args) -> Result<bool, Failure> {
     }
 }
 
+/// An engine and its name.
+type Named<'a, A> = (&'a str, BoxedEngine<A>);
+
 /// An engine in a mode, with its worst addresses.
 struct Case<'a, A: Addr> {
     name: &'a str,
@@ -257,7 +260,7 @@ fn built<'a, A: Addr>(
     names: &[&'a str],
     routes: &Routes<A>,
     pools: impl Iterator<Item = &'a Pool<A>> + Clone,
-) -> Result<(Vec<(&'a str, BoxedEngine<A>)>, bool), Failure> {
+) -> Result<(Vec<Named<'a, A>>, bool), Failure> {
     let (mut built, mut is_wrong) = (Vec::new(), false);
     for &name in names {
         let entry = fibula_baselines::registry()
