@@ -2,33 +2,75 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # target, profile and emulator are lib.sh's
 
-# c PREFIX: a shared library with the name that programs look for, a static one, the header, and a file for pkg-config.
+# soname: of the C library. Before 1.0 its functions may change with each minor version.
+soname() {
+    local version
+    version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
+    case $version in 0.*) version=${version%.*} ;; *) version=${version%%.*} ;; esac
+    echo "libfibula.so.$version"
+}
+
+# c PREFIX [--multiarch]: a shared library with the name that programs look for, a static one, the headers, and a file for
+# pkg-config; with --multiarch in the folder where Debian's linker looks first.
 c() {
     [ "$(uname)" = Linux ] || die "this installs the C library on Linux only; elsewhere: cargo build --profile dist -p fibula-c"
     [ -n "${1:-}" ] || die "say where to: ./dev c /usr/local"
-    local prefix version major build=(cargo rustc --profile dist -p fibula-c --lib --quiet)
+    local prefix version lib=lib name build=(cargo rustc --profile dist -p fibula-c --lib --quiet)
+    case ${2:-} in
+        "") ;;
+        --multiarch)
+            lib=$(cc -print-multiarch)
+            [ -n "$lib" ] || die "this compiler has no multiarch folder: leave --multiarch out"
+            lib=lib/$lib ;;
+        *) die "c takes PREFIX and --multiarch, not $2" ;;
+    esac
     version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
-    major=${version%%.*}
+    name=$(soname)
     say "building the C library"
     "${build[@]}" --crate-type staticlib
-    "${build[@]}" --crate-type cdylib -- -C "link-arg=-Wl,-soname,libfibula.so.$major"
-    mkdir -p "$1/lib/pkgconfig" "$1/include"
+    "${build[@]}" --crate-type cdylib -- -C "link-arg=-Wl,-soname,$name"
+    mkdir -p "$1/$lib/pkgconfig" "$1/include"
     prefix=$(cd "$1" && pwd)
-    install -m 644 bindings/c/include/fibula.h "$prefix/include/"
-    install -m 644 "$target/dist/libfibula_c.a" "$prefix/lib/libfibula.a"
-    install -m 755 "$target/dist/libfibula_c.so" "$prefix/lib/libfibula.so.$version"
-    ln -sf "libfibula.so.$version" "$prefix/lib/libfibula.so.$major"
-    ln -sf "libfibula.so.$major" "$prefix/lib/libfibula.so"
-    cat >"$prefix/lib/pkgconfig/fibula.pc" <<PC
+    install -m 644 bindings/c/include/fibula*.h* "$prefix/include/"
+    install -m 644 "$target/dist/libfibula_c.a" "$prefix/$lib/libfibula.a"
+    install -m 755 "$target/dist/libfibula_c.so" "$prefix/$lib/libfibula.so.$version"
+    ln -sf "libfibula.so.$version" "$prefix/$lib/$name"
+    ln -sf "$name" "$prefix/$lib/libfibula.so"
+    cat >"$prefix/$lib/pkgconfig/fibula.pc" <<PC
 prefix=$prefix
 Name: fibula
 Description: IP longest-prefix match
 Version: $version
 Cflags: -I\${prefix}/include
-Libs: -L\${prefix}/lib -lfibula
+Libs: -L\${prefix}/$lib -lfibula
 Libs.private: -lpthread -ldl -lm
 PC
-    say "the C library is in $prefix: cc \$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs fibula) program.c"
+    say "the C library is in $prefix: cc \$(PKG_CONFIG_PATH=$prefix/$lib/pkgconfig pkg-config --cflags --libs fibula) program.c"
+}
+
+# abi [--write]: compares the functions and structs of fibula.h with those that bindings/c/abi has, or writes these. A
+# test compares the header with the library, so a library of empty functions with its prototypes has the same ABI.
+abi() {
+    local folder=$target/abi kept=bindings/c/abi/fibula.abi name
+    packages abidiff=abigail-tools
+    name=$(soname)
+    mkdir -p "$folder"
+    {
+        echo '#include <fibula.h>'
+        sed -e ':a' -e '/,$/{N;s/\n */ /;ba' -e '}' bindings/c/include/fibula.h |
+            sed -n 's/^\([a-z].*fibula_[a-z0-9_]*(.*)\);$/\1 { __builtin_trap(); }/p'
+    } >"$folder/fibula.c"
+    cp bindings/c/include/fibula.h "$folder/"
+    # In its folder, because the paths of sources become a part of the ABI's file.
+    (cd "$folder" && cc -g -fPIC -shared -I . fibula.c -o "$name" "-Wl,-soname,$name")
+    abidw --no-corpus-path --no-comp-dir-path --no-show-locs "$folder/$name" --out-file "$folder/fibula.abi"
+    if [ "${1:-}" = --write ]; then
+        mkdir -p bindings/c/abi
+        cp "$folder/fibula.abi" "$kept"
+    else
+        abidiff "$kept" "$folder/fibula.abi" ||
+            die "the C library's ABI differs from $kept: raise the minor version if programs break, then ./dev abi --write"
+    fi
 }
 
 # published_target TRIPLE: the standard library of a machine that packages are made for.

@@ -2,12 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use fibula_core::AnyPrefix;
+use fibula_core::{Addr, AnyPrefix, Prefix};
 
 use crate::error::Outcome;
 
-/// The value that stands for "no route".
+/// The value of 32 bits that stands for "no route".
 pub(crate) const NONE: u32 = u32::MAX;
+/// The same of 64 bits.
+pub(crate) const NONE64: u64 = u64::MAX;
 
 /// `fibula_route` of the header.
 #[repr(C)]
@@ -16,11 +18,11 @@ pub struct Route {
     address: [u8; 16],
     family: u8,
     length: u8,
-    value: u32,
+    value: u64,
 }
 
 impl Route {
-    pub(crate) fn new(prefix: AnyPrefix, value: u32) -> Self {
+    pub(crate) fn new(prefix: AnyPrefix, value: u64) -> Self {
         let mut address = [0; 16];
         let (family, length) = match prefix {
             AnyPrefix::V4(prefix) => {
@@ -40,26 +42,28 @@ impl Route {
         Ok(AnyPrefix::new(address(self.family, &self.address)?, self.length)?)
     }
 
-    /// The first bits of the address, which order routes roughly, and equal prefixes not at all.
-    pub(crate) fn start(&self) -> u64 {
-        let bytes = match self.family {
-            4 => self
-                .address
-                .first_chunk::<4>()
-                .map(|&bytes| u64::from(u32::from_be_bytes(bytes)) << 32),
-            _ => self.address.first_chunk().map(|&bytes| u64::from_be_bytes(bytes)),
-        };
-        bytes.unwrap_or_default()
+    /// The prefix, if it is of this family: of a route that was checked.
+    pub(crate) fn of<A: Addr>(&self) -> Option<Prefix<A>> {
+        let size = usize::from(A::BITS / 8);
+        let is_family = self.family == if A::BITS == 32 { 4 } else { 6 };
+        let addr = A::from_be_slice(&self.address[..size]).filter(|_| is_family)?;
+        Prefix::new(addr, self.length).ok()
     }
 
-    pub(crate) fn value(&self) -> u32 {
+    pub(crate) fn value(&self) -> u64 {
         self.value
     }
 
-    /// The prefix, if there is a value.
-    pub(crate) fn checked(&self) -> Outcome<AnyPrefix> {
-        match self.value {
-            NONE => Err("the value is FIBULA_NONE, which stands for no route".into()),
+    /// The prefix, if there is a value, of 32 bits unless the table is wide.
+    pub(crate) fn checked(&self, is_wide: bool) -> Outcome<AnyPrefix> {
+        match (self.value, is_wide) {
+            (NONE64, _) => Err("the value is FIBULA_NONE64, which stands for no route".into()),
+            (value, false) if value == u64::from(NONE) => {
+                Err("the value is FIBULA_NONE, which stands for no route".into())
+            }
+            (value, false) if value > u64::from(NONE) => {
+                Err(format!("the value is {value}; the table needs FIBULA_WIDE for it").into())
+            }
             _ => self.prefix(),
         }
     }
@@ -73,11 +77,20 @@ pub(crate) fn check<T>(routes: &[Route], read: impl Fn(&Route) -> Outcome<T>) ->
     })
 }
 
+/// Whether a number stands for IPv6.
+pub(crate) fn is_v6(family: u8) -> Outcome<bool> {
+    match family {
+        4 => Ok(false),
+        6 => Ok(true),
+        _ => Err(format!("the family is {family}, not FIBULA_IPV4 (4) or FIBULA_IPV6 (6)").into()),
+    }
+}
+
 /// An address in network byte order; of IPv4 these are the first four bytes.
 pub(crate) fn address(family: u8, bytes: &[u8]) -> Outcome<IpAddr> {
-    match (family, bytes.first_chunk::<4>(), bytes.first_chunk::<16>()) {
-        (4, Some(&bytes), _) => Ok(Ipv4Addr::from(bytes).into()),
-        (6, _, Some(&bytes)) => Ok(Ipv6Addr::from(bytes).into()),
-        _ => Err(format!("the family is {family}, not FIBULA_IPV4 (4) or FIBULA_IPV6 (6)").into()),
+    match (is_v6(family)?, bytes.first_chunk::<4>(), bytes.first_chunk::<16>()) {
+        (false, Some(&bytes), _) => Ok(Ipv4Addr::from(bytes).into()),
+        (true, _, Some(&bytes)) => Ok(Ipv6Addr::from(bytes).into()),
+        _ => Err("the address is too short".into()),
     }
 }

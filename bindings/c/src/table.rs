@@ -1,15 +1,17 @@
 //! Files that `fibula build` wrote.
 
 use std::ffi::{c_char, c_void};
-use std::path::Path;
 use std::ptr;
 
-use fibula_core::Value;
-use fibula_fib::Fib;
+use fibula_core::{Addr, Hop, Lookup, Value};
+use fibula_fib::{Fib, FibOptions};
+use fibula_rib::{AlignedBytes, Pod, Snapshot};
 
+use crate::batch::Batch;
 use crate::error::{Outcome, guarded, text};
-use crate::route::{Route, address};
-use crate::{array, free, in_blocks, results};
+use crate::live::Memory;
+use crate::route::{NONE64, Route, address, is_v6};
+use crate::{BLOCK, address_bytes, array, free, give, in_blocks, results};
 
 /// `fibula_table` of the header.
 pub struct Table(Fib);
@@ -25,38 +27,21 @@ impl Table {
         }
         Ok(self.0.columns().value(column, row))
     }
-}
 
-/// Copies a text to C, with a NUL behind it, as much as has room. Returns the bytes of all of it, without the NUL.
-///
-/// # Safety
-/// `to` points to `size` bytes that nobody else uses, or `size` is 0.
-unsafe fn give(from: &str, to: *mut c_char, size: usize) -> usize {
-    if let Some(room) = size.checked_sub(1) {
-        let count = from.floor_char_boundary(room);
-        // SAFETY: `count` is below `size`, and what comes from Rust does not overlap with what C lent.
-        unsafe {
-            ptr::copy_nonoverlapping(from.as_ptr().cast(), to, count);
-            *to.add(count) = 0;
+    /// The rows of addresses, of which there are at most [`BLOCK`], as values of 64 bits.
+    fn rows<A: Addr + Pod>(&self, addrs: &[A], values: &mut [u64]) {
+        let mut rows = [Hop::NONE; BLOCK];
+        let rows = &mut rows[..addrs.len()];
+        self.0.lookup_batch(addrs, rows);
+        for (value, row) in values.iter_mut().zip(rows) {
+            *value = row.index().map_or(NONE64, u64::from);
         }
     }
-    from.len()
-}
 
-/// A path: on Unix any bytes, elsewhere UTF-8.
-///
-/// # Safety
-/// Those of [`text`].
-unsafe fn path<'a>(path: *const c_char) -> Outcome<&'a Path> {
-    #[cfg(unix)]
-    if !path.is_null() {
-        use std::os::unix::ffi::OsStrExt as _;
-        // SAFETY: as the caller promises.
-        let bytes = unsafe { std::ffi::CStr::from_ptr(path) }.to_bytes();
-        return Ok(Path::new(std::ffi::OsStr::from_bytes(bytes)));
+    fn memory<A: Addr + Pod>(&self) -> Memory {
+        let family = self.0.family::<A>();
+        Memory::of_file(family.routes().memory().total(), family.memory().total())
     }
-    // SAFETY: as the caller promises.
-    Ok(Path::new(unsafe { text(path, "the path") }?))
 }
 
 /// Opens a file.
@@ -67,8 +52,22 @@ unsafe fn path<'a>(path: *const c_char) -> Outcome<&'a Path> {
 pub unsafe extern "C" fn fibula_open(path: *const c_char) -> *mut Table {
     guarded(ptr::null_mut(), || {
         // SAFETY: a text of C.
-        let path = unsafe { self::path(path) }?;
+        let path = unsafe { crate::path(path) }?;
         Ok(Box::into_raw(Box::new(Table(Fib::open(path)?))))
+    })
+}
+
+/// Opens the bytes of a file.
+///
+/// # Safety
+/// As the header says of `fibula_open_memory`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_open_memory(bytes: *const c_void, size: usize) -> *mut Table {
+    guarded(ptr::null_mut(), || {
+        // SAFETY: `size` bytes.
+        let bytes = AlignedBytes::from(unsafe { array::<u8>(bytes.cast(), size) });
+        let fib = Fib::of_snapshot(Snapshot::from_bytes(bytes)?, &FibOptions::default())?;
+        Ok(Box::into_raw(Box::new(Table(fib))))
     })
 }
 
@@ -116,6 +115,24 @@ pub unsafe extern "C" fn fibula_lookup6(
     in_blocks(addresses, rows, |numbers, rows| table.0.lookup_batch(numbers, rows));
 }
 
+/// Looks up addresses anywhere in memory.
+///
+/// # Safety
+/// As the header says of `fibula_lookup`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_lookup(table: *const Table, batch: *const Batch) -> bool {
+    guarded(false, || {
+        // SAFETY: an open table, and a batch whose addresses and values are there.
+        unsafe {
+            let (table, batch) = (&*table, &*batch);
+            match batch.is_v6() {
+                false => batch.each::<u32>(|addrs, rows| table.rows(addrs, rows)),
+                true => batch.each::<u128>(|addrs, rows| table.rows(addrs, rows)),
+            }
+        }
+    })
+}
+
 /// The longest match with its prefix.
 ///
 /// # Safety
@@ -128,17 +145,12 @@ pub unsafe extern "C" fn fibula_match(
     route: *mut Route,
 ) -> bool {
     guarded(false, || {
-        let count = match family {
-            4 => 4,
-            6 => 16,
-            _ => 0,
-        };
         // SAFETY: an open table, and an address of this family.
-        let (table, bytes) = unsafe { (&*table, array::<u8>(bytes.cast(), count)) };
+        let (table, bytes) = unsafe { (&*table, address_bytes(family, bytes)) };
         let found = table.0.lookup(address(family, bytes)?).ok_or("no route covers the address")?;
         let prefix = found.prefix().ok_or("the table has no prefixes")?;
         // SAFETY: there is room for a route.
-        unsafe { route.write(Route::new(prefix, found.hop().to_bits())) };
+        unsafe { route.write(Route::new(prefix, found.hop().to_bits().into())) };
         Ok(true)
     })
 }
@@ -276,5 +288,28 @@ pub unsafe extern "C" fn fibula_engine(
         };
         // SAFETY: `size` bytes of C.
         Ok(unsafe { give(reason, text, size) })
+    })
+}
+
+/// The bytes of a family.
+///
+/// # Safety
+/// As the header says of `fibula_table_memory`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fibula_table_memory(
+    table: *const Table,
+    family: u8,
+    memory: *mut Memory,
+) -> bool {
+    guarded(false, || {
+        // SAFETY: an open table.
+        let table = unsafe { &*table };
+        let of = match is_v6(family)? {
+            false => table.memory::<u32>(),
+            true => table.memory::<u128>(),
+        };
+        // SAFETY: there is room for the numbers.
+        unsafe { memory.write(of) };
+        Ok(true)
     })
 }

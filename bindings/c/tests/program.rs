@@ -12,13 +12,22 @@ use fibula_core::AnyPrefix;
 use fibula_fib::{Fib, FibOptions};
 use fibula_testkit::Rng;
 
+/// The folder of the library that was built with these tests.
+pub(crate) fn library() -> PathBuf {
+    env::current_exe().unwrap().parent().unwrap().to_owned()
+}
+
 /// Compiles a program for the library that was built with these tests. Returns its path, and the library's folder.
 fn compiled(folder: &Path, source: &Path) -> (PathBuf, PathBuf) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = folder.join("api");
-    let library = env::current_exe().unwrap().parent().unwrap().to_owned();
-    let output = Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-pthread", "-I"])
+    let library = library();
+    let (compiler, standard) = match source.extension().is_some_and(|is| is == "cpp") {
+        true => (cpp().expect("a compiler of C++: g++ or clang"), "-std=c++20"),
+        false => ("cc", "-std=c11"),
+    };
+    let output = Command::new(compiler)
+        .args([standard, "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-pthread", "-I"])
         .arg(here.join("include"))
         .arg(source)
         .arg("-o")
@@ -27,9 +36,15 @@ fn compiled(folder: &Path, source: &Path) -> (PathBuf, PathBuf) {
         .arg(&library)
         .arg("-lfibula_c")
         .output()
-        .unwrap_or_else(|error| panic!("cc: {error}"));
+        .unwrap_or_else(|error| panic!("{compiler}: {error}"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     (program, library)
+}
+
+/// A compiler of C++ with its library.
+fn cpp() -> Option<&'static str> {
+    let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    ["c++", "g++", "clang++"].into_iter().find(runs)
 }
 
 /// Runs `api.c`. Returns what it printed.
@@ -155,7 +170,21 @@ fn a_changing_table_answers_as_a_list_of_routes() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("script");
     std::fs::write(&input, script).unwrap();
-    assert_eq!(run_source(&api(), &["script"], &input), expected);
+    // Each change visible when its call returns, and several together.
+    for collect_ms in ["0", "1"] {
+        assert_eq!(run_source(&api(), &["script", collect_ms], &input), expected);
+    }
+}
+
+#[test]
+fn several_vrfs_change_while_threads_read_them() {
+    assert_eq!(run(&["load"]), "done\n");
+}
+
+#[test]
+fn options_vrfs_routes_files_and_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(run(&["more", folder.path().to_str().unwrap()]), "done\n");
 }
 
 /// One of few addresses of either family.
@@ -202,6 +231,14 @@ fn the_header_is_cpp_too() {
 }
 
 #[test]
+fn the_header_for_cpp_does_what_that_for_c_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api.cpp");
+    let arguments = [folder.path().to_str().unwrap()];
+    assert_eq!(run_source(&source, &arguments, Path::new("/dev/null")), "done\n");
+}
+
+#[test]
 fn the_programs_of_the_documentation_run() {
     let folder = tempfile::tempdir().unwrap();
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/c.md");
@@ -220,6 +257,9 @@ fn the_programs_of_the_documentation_run() {
         .collect();
     assert_eq!(
         printed,
-        ["08080808 AS15169\n08080909 AS3356\nc0000201 no route\n", "1 none 2\n3\n"]
+        [
+            "08080808 AS15169\n08080909 AS3356\nc0000201 no route\n",
+            "1 none 2\n3\n10.1.0.0/16 is one of 2, with 3\n"
+        ]
     );
 }

@@ -70,6 +70,9 @@ impl<A: Addr, E: Follow<A>> Follow<A> for Boxed<E> {
     fn follow(&mut self, routes: &Routes<A>, changed: &[Prefix<A>]) -> Result<Patched, BuildError> {
         self.engine.follow(routes, changed)
     }
+    fn reach(&self, changed: Prefix<A>) -> Option<Prefix<A>> {
+        self.engine.reach(changed)
+    }
 }
 
 impl<A: Addr, E: Follow<A> + 'static> AnyEngine<A> for Boxed<E> {

@@ -19,6 +19,14 @@ pub trait Follow<A: Addr>: Lookup<A> {
         Ok(Patched::Rebuild)
     }
 
+    /// The block that [`Follow::follow`] reads for this changed prefix: of `routes`, it asks for nothing but the routes
+    /// within the block, those that cover it, and [`Routes::hop_count`]. So a caller with a few changes may give it
+    /// these alone ([`Routes::part_of`]). `None` if it reads more, or that is not known.
+    fn reach(&self, changed: Prefix<A>) -> Option<Prefix<A>> {
+        let _ = changed;
+        None
+    }
+
     /// A copy to patch while this table stays unchanged; `None` if a copy would not be much cheaper than a build.
     /// The copy may omit the garbage of patches.
     fn copy(&self) -> Option<Self>

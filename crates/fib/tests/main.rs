@@ -4,6 +4,7 @@ mod answers;
 mod common;
 mod dated;
 mod mapped;
+mod plain;
 mod policy;
 mod prefixes;
 mod threads;

@@ -15,7 +15,8 @@
 //! - a [`Rib`] keeps the routes of every peer, in several VRFs, and determines the best path and the reason;
 //! - a [`Live`] table follows it: a paced log, a compiler thread that patches or builds engines, and
 //!   [`Reader`]s, which see one [`Generation`] for each batch; an [`Audit`] continuously compares the two;
-//! - a [`Checkpoint`] writes the RIB to disk; [`Rib::open`] continues from it.
+//! - a [`Checkpoint`] writes the RIB to disk; [`Rib::open`] continues from it;
+//! - a [`Plain`] table has one number for each route instead, and neither peers nor threads: its writer publishes.
 //!
 //! The crate does not depend on the engines: it stores and returns their tables by name, and an
 //! [`EngineSource`] names the engines that suit a live table.
@@ -68,6 +69,7 @@ mod log;
 mod mapping;
 #[cfg(test)]
 mod model;
+mod plain;
 mod publisher;
 mod replaced;
 pub mod rib;
@@ -96,6 +98,7 @@ pub use layers::layers;
 pub use listener::{FeedEvent, Listener, PathCounts, SessionPaths};
 pub use live::{Hold, Live, LiveOptions};
 pub use log::Pacing;
+pub use plain::{Plain, PlainCounters, PlainError, PlainGeneration, PlainMemory, PlainReader};
 pub use publisher::{AttributeChunk, AttributeTable, Generation, Reader};
 pub use replaced::{Mention, Replacement};
 pub use rib::{

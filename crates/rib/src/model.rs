@@ -18,7 +18,7 @@ use shuttle::thread;
 
 use crate::log::{Due, Flushed, Log};
 use crate::publisher::{AttributeTable, Generation, Publisher, Retired};
-use crate::{AttributeSet, Change, Pacing, Reader};
+use crate::{AttributeSet, Change, EngineSource, Maker, Pacing, Plain, Reader};
 
 /// Schedules of each check: few enough for every run of the tests.
 const SCHEDULES: usize = 2_000;
@@ -230,7 +230,7 @@ fn a_batch_is_of_one_generation() {
                     })
                 })
                 .collect();
-            let mut retired = Retired::new();
+            let mut retired = Retired::<Generation<u32>, _>::new();
             for number in 2..=LAST {
                 while retired.in_use() > 1 {
                     thread::yield_now();
@@ -275,4 +275,91 @@ fn a_batch_is_of_one_generation() {
     let [patched, copied] =
         [&counted.patched, &counted.copied].map(|way| way.load(Ordering::Relaxed));
     assert!(patched > 0 && copied > 0, "{patched} patched, {copied} in copies");
+}
+
+/// The engine of a table with a number for each route: each address that is read or patched is a step.
+struct Cells([AtomicU32; ADDRS]);
+
+impl Cells {
+    fn of(routes: &Routes<u32>) -> Self {
+        let hop = |at: usize| routes.get(prefix(at as u32)).unwrap_or(Hop::NONE);
+        Self(std::array::from_fn(|at| AtomicU32::new(hop(at).to_bits())))
+    }
+}
+
+impl Lookup<u32> for Cells {
+    fn lookup(&self, addr: u32) -> Hop {
+        Hop::from_bits(self.0[addr as usize].load(Ordering::SeqCst))
+    }
+    fn lookup_batch(&self, addrs: &[u32], hops: &mut [Hop]) {
+        addrs.iter().zip(hops).for_each(|(addr, hop)| *hop = self.lookup(*addr));
+    }
+    fn memory(&self) -> Memory {
+        Memory::default()
+    }
+}
+
+impl Follow<u32> for Cells {
+    fn follow(&mut self, routes: &Routes<u32>, at: &[Prefix<u32>]) -> Result<Patched, BuildError> {
+        for prefix in at {
+            let hop = routes.get(*prefix).unwrap_or(Hop::NONE);
+            self.0[prefix.addr() as usize].store(hop.to_bits(), Ordering::SeqCst);
+        }
+        Ok(Patched::Applied)
+    }
+
+    fn copy(&self) -> Option<Self> {
+        let load = |at: usize| AtomicU32::new(self.0[at].load(Ordering::SeqCst));
+        Some(Self(std::array::from_fn(load)))
+    }
+}
+
+struct OfCells;
+
+impl EngineSource<u32> for OfCells {
+    fn candidates(&self, _: &Routes<u32>) -> Vec<Maker<u32>> {
+        vec![Maker::new("cells", |routes| Ok(unstored(Cells::of(routes))))]
+    }
+}
+
+/// A writer that publishes each change itself, with a new value each, whose numbers are used again; and readers: each
+/// batch is of one state of the table, engine and values, and a reader never goes back.
+#[test]
+fn a_plain_table_is_read_in_one_state() {
+    const CHANGES: u64 = 6;
+    let values =
+        |changes: u64| hops(changes).map(|of| if of == 0 { 0 } else { 1000 + u64::from(of) });
+    shuttle::check_random(
+        move || {
+            let mut table = Plain::<u32>::new(Arc::new(OfCells), 0);
+            let readers: Vec<_> = (0..2)
+                .map(|_| {
+                    let mut reader = table.reader();
+                    thread::spawn(move || {
+                        let mut last = 0;
+                        for round in 0..4 {
+                            let mut found = [0; ADDRS];
+                            let state = reader.pin();
+                            let number = state.number();
+                            state.lookup(&[0, 1, 2], &mut found);
+                            assert_eq!(found, values(number - 1), "not state {number}");
+                            assert!(number >= last, "a reader went back");
+                            last = number;
+                            if round % 2 == 1 {
+                                reader.release();
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for change in 1..=CHANGES {
+                table.change([(changed(change), Some(1000 + change))]).unwrap();
+                table.publish().unwrap();
+            }
+            readers.into_iter().for_each(|reader| reader.join().unwrap());
+            let memory = table.memory();
+            assert_eq!((table.len(), memory.held), (ADDRS, 0), "readers are gone");
+        },
+        schedules(),
+    );
 }

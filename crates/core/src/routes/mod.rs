@@ -83,6 +83,14 @@ impl<A: Addr> Routes<A> {
         Self { routes, hop_count, firsts: Vec::new(), short: None }
     }
 
+    /// A part of a larger table, for [`Follow::reach`](crate::Follow::reach): its [`Routes::hop_count`] is at least
+    /// that of the table, since engines choose by it how they store hops.
+    #[must_use]
+    pub fn part_of(mut self, hop_count: u32) -> Self {
+        self.hop_count = self.hop_count.max(hop_count);
+        self
+    }
+
     /// Applies changes, which are sorted by prefix, with each prefix once. A route replaces the route of its prefix
     /// or is inserted; a route to [`Hop::NONE`] removes it. The change is made in place. It takes O(changes * log n)
     /// if no prefix is inserted or removed; otherwise the routes behind the first such position move, each once.

@@ -305,6 +305,10 @@ impl Follow<u32> for Runmap {
         each!(&mut self.form, tables => tables.patch(routes, changed))
     }
 
+    fn reach(&self, changed: Prefix<u32>) -> Option<Prefix<u32>> {
+        Some(update::block(changed))
+    }
+
     fn copy(&self) -> Option<Self> {
         let mut copy = self.clone();
         each!(&mut copy.form, tables => tables.own());

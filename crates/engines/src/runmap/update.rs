@@ -8,6 +8,12 @@ use super::record::{
 use super::space::{LINE, Space};
 use super::{MOSTLY, Tables};
 
+/// The block of a changed prefix, or the prefix itself if it covers several.
+pub(super) fn block(prefix: Prefix<u32>) -> Prefix<u32> {
+    let len = prefix.len().min(ROOT_BITS as u8);
+    Prefix::masked(prefix.addr(), len).expect("shorter than a prefix")
+}
+
 impl<V: Leaf> Tables<V> {
     /// Compiles the blocks under the changed prefixes again. A new record replaces the old one if it is no longer and
     /// no other block has the old one. Others are appended, and the root is pointed at them; those that they replace
@@ -26,8 +32,7 @@ impl<V: Leaf> Tables<V> {
         let mut painter = Painter::<V>::new(root, present, &mut self.alone, self.used);
         let mut blocks = Vec::<Prefix<u32>>::with_capacity(changed.len());
         for prefix in changed {
-            let block = Prefix::masked(prefix.addr(), prefix.len().min(ROOT_BITS as u8))
-                .expect("shorter than a prefix");
+            let block = block(*prefix);
             // Many changed prefixes often lie in the same few blocks.
             if blocks.last().is_none_or(|last| !last.covers(block)) {
                 blocks.push(block);

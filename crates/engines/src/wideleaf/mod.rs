@@ -317,6 +317,10 @@ impl Follow<u128> for Wideleaf {
         with_tables!(&mut self.form, tables => tables.patch(routes, changed))
     }
 
+    fn reach(&self, changed: Prefix<u128>) -> Option<Prefix<u128>> {
+        Some(with_tables!(&self.form, tables => tables.reach(changed)))
+    }
+
     fn copy(&self) -> Option<Self> {
         let mut copy = self.clone();
         with_tables!(&mut copy.form, tables => tables.own());

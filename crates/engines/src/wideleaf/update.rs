@@ -42,6 +42,20 @@ impl<C: Codes> Tables<C> {
         }
     }
 
+    /// The block that a patch compiles for a prefix, or the prefix itself if it covers several.
+    pub(super) fn reach(&self, prefix: Prefix<u128>) -> Prefix<u128> {
+        let mut reach = prefix;
+        let entry = super::root(prefix.first());
+        if entry == super::root(prefix.last()) {
+            self.around(entry, prefix, |block, _| {
+                if block.covers(reach) {
+                    reach = block;
+                }
+            });
+        }
+        reach
+    }
+
     /// Returns `None` if codes or places have run out; then nothing has changed.
     fn try_patch(
         &mut self,

@@ -39,7 +39,8 @@ use crate::publisher::{AttributeTable, Generation, Publisher, Retired};
 use crate::status::{Counters, EngineRefusal, Event, Events};
 use crate::sync::Arc;
 use crate::{Change, Rib};
-use costs::{Costs, UpdateMethod};
+use costs::Costs;
+pub(crate) use costs::UpdateMethod;
 
 /// The state that a table's compiler shares with the rest of the table.
 pub(crate) struct Shared<A: Addr> {
@@ -56,7 +57,7 @@ pub(crate) struct Compiler<A: Addr> {
     shared: Shared<A>,
     tables: Tables<A>,
     auditor: Auditor<A>,
-    retired: Retired<A>,
+    retired: Retired<Generation<A>, Prefix<A>>,
     /// A copy of the current engine, for the next batch.
     prepared: Option<BoxedEngine<A>>,
     /// Changed prefixes that are in no generation yet, because none could be made.
@@ -78,27 +79,32 @@ pub(crate) struct Compiler<A: Addr> {
 
 /// The routes of a table, and the engines to build from them.
 pub(crate) struct Tables<A: Addr> {
-    choice: Choice<A>,
-    routes: Routes<A>,
+    pub(crate) choice: Choice<A>,
+    pub(crate) routes: Routes<A>,
     attributes: AttributeTable,
-    costs: Costs,
+    pub(crate) costs: Costs,
     /// Engines that were wrong right after their build. They are tried last from then on.
     distrusted: Vec<&'static str>,
 }
 
-type Made<A> = (BoxedEngine<A>, &'static str);
+/// An engine and its name.
+pub(crate) type Made<A> = (BoxedEngine<A>, &'static str);
 
 impl<A: Addr> Tables<A> {
-    /// Reads the current table of the RIB and determines its engines.
-    pub(crate) fn of_rib(engines: Arc<dyn EngineSource<A>>, rib: &Rib, vrf: Vrf) -> Self {
-        let routes = rib.routes(vrf);
-        let mut tables = Self {
+    /// These routes, with the engines that suit them.
+    pub(crate) fn new(engines: Arc<dyn EngineSource<A>>, routes: Routes<A>) -> Self {
+        Self {
             choice: Choice::new(engines, &routes),
             routes,
             attributes: AttributeTable::default(),
             costs: Costs::default(),
             distrusted: Vec::new(),
-        };
+        }
+    }
+
+    /// Reads the current table of the RIB and determines its engines.
+    pub(crate) fn of_rib(engines: Arc<dyn EngineSource<A>>, rib: &Rib, vrf: Vrf) -> Self {
+        let mut tables = Self::new(engines, rib.routes(vrf));
         tables.take_attributes(rib);
         tables
     }
@@ -120,7 +126,7 @@ impl<A: Addr> Tables<A> {
     }
 
     /// Builds with the first engine that accepts the table, and returns the refusals of the others.
-    fn build(&mut self) -> (Option<Made<A>>, Vec<EngineRefusal>) {
+    pub(crate) fn build(&mut self) -> (Option<Made<A>>, Vec<EngineRefusal>) {
         let mut refused = Vec::new();
         let is_trusted = |maker: &&Maker<A>| !self.distrusted.contains(&maker.name());
         let (trusted, others): (Vec<_>, Vec<_>) = self.choice.makers().iter().partition(is_trusted);
@@ -140,17 +146,24 @@ impl<A: Addr> Tables<A> {
     }
 
     /// A copy of the engine, if the engine can be copied.
-    fn copy(&mut self, engine: &dyn AnyEngine<A>) -> Option<BoxedEngine<A>> {
+    pub(crate) fn copy(&mut self, engine: &dyn AnyEngine<A>) -> Option<BoxedEngine<A>> {
         let started = Instant::now();
         let copy = engine.boxed_copy()?;
         self.costs.copied(started.elapsed());
         Some(copy)
     }
 
-    /// Patches the engine at these prefixes; `None` if it has to be built instead.
-    fn patch(&mut self, mut engine: BoxedEngine<A>, at: &[Prefix<A>]) -> Option<BoxedEngine<A>> {
+    /// Patches the engine at these prefixes; `None` if it has to be built instead. `part` are the routes that it reads,
+    /// if they are not among all.
+    pub(crate) fn patch(
+        &mut self,
+        mut engine: BoxedEngine<A>,
+        part: Option<&Routes<A>>,
+        at: &[Prefix<A>],
+    ) -> Option<BoxedEngine<A>> {
+        let routes = part.unwrap_or(&self.routes);
         let started = Instant::now();
-        let patched = catch_unwind(AssertUnwindSafe(|| engine.follow(&self.routes, at)));
+        let patched = catch_unwind(AssertUnwindSafe(|| engine.follow(routes, at)));
         self.costs.patched(started.elapsed(), at.len());
         // A limit or panic that recurs is reported by the build.
         matches!(patched, Ok(Ok(Patched::Applied))).then_some(engine)
@@ -374,7 +387,7 @@ impl<A: Addr> Compiler<A> {
         };
         at.sort_unstable();
         at.dedup();
-        self.tables.patch(engine, &at).map(|engine| (engine, name))
+        self.tables.patch(engine, None, &at).map(|engine| (engine, name))
     }
 
     fn built(&mut self) -> Option<Made<A>> {

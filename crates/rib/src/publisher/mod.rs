@@ -10,7 +10,7 @@
 
 mod attributes;
 
-use fibula_core::{Addr, AnyEngine, BoxedEngine, Hop, Prefix};
+use fibula_core::{Addr, AnyEngine, BoxedEngine, Hop};
 use fibula_publish::{Numbered, Pinned, Published};
 
 pub use attributes::{AttributeChunk, AttributeTable};
@@ -121,17 +121,17 @@ impl<A: Addr> Reader<A> {
 }
 
 /// A generation, and the prefixes that have changed since.
-type Spare<A> = (Arc<Generation<A>>, Vec<Prefix<A>>);
+type Spare<T, P> = (Arc<T>, Vec<P>);
 
-/// The replaced generations that readers still hold.
-pub(crate) struct Retired<A: Addr> {
+/// The replaced generations that readers still hold. `P` is a prefix.
+pub(crate) struct Retired<T, P> {
     /// The one before the current.
-    spare: Option<Spare<A>>,
+    spare: Option<Spare<T, P>>,
     /// Older ones.
-    held: Vec<Arc<Generation<A>>>,
+    held: Vec<Arc<T>>,
 }
 
-impl<A: Addr> Retired<A> {
+impl<T, P> Retired<T, P> {
     pub(crate) fn new() -> Self {
         Self { spare: None, held: Vec::new() }
     }
@@ -144,15 +144,21 @@ impl<A: Addr> Retired<A> {
         self.held.len() + spare.count()
     }
 
+    /// The generations that were replaced and are not freed: the spare one, and those that readers hold.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let spare = self.spare.iter().map(|(old, _)| old);
+        spare.chain(&self.held).map(|old| &**old)
+    }
+
     /// The spare generation if no reader holds it any more, and the prefixes in which it differs from the current one.
-    pub(crate) fn spare(&self) -> Option<(&Generation<A>, &[Prefix<A>])> {
+    pub(crate) fn spare(&self) -> Option<(&T, &[P])> {
         let (old, behind) = self.spare.as_ref()?;
         (Arc::strong_count(old) == 1).then_some((&**old, &**behind))
     }
 
     /// Takes the spare generation for patching if no reader holds it any more, with the prefixes in which it differs
     /// from the current one.
-    pub(crate) fn take_spare(&mut self) -> Option<(Generation<A>, Vec<Prefix<A>>)> {
+    pub(crate) fn take_spare(&mut self) -> Option<(T, Vec<P>)> {
         let (old, behind) = self.spare.take()?;
         match Arc::try_unwrap(old) {
             Ok(old) => Some((old, behind)),
@@ -164,7 +170,7 @@ impl<A: Addr> Retired<A> {
     }
 
     /// The generation that was just replaced, and the changes from it to the current one.
-    pub(crate) fn put(&mut self, old: Arc<Generation<A>>, behind: Vec<Prefix<A>>) {
+    pub(crate) fn put(&mut self, old: Arc<T>, behind: Vec<P>) {
         let before = self.spare.replace((old, behind));
         self.held.extend(before.map(|(old, _)| old));
         self.in_use();
