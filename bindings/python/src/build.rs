@@ -1,5 +1,6 @@
 //! Tables from sources: files as the command reads them, and rows that Python has.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use fibula::sources::BuildReport;
@@ -201,6 +202,7 @@ fn settings(building: &Building) -> PyResult<Settings> {
         },
         loading: loading(&building.load)?,
         at: None,
+        names: BTreeMap::new(),
         text: TextOptions {
             delimiter,
             header: match building.header {

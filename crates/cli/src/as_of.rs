@@ -11,6 +11,7 @@ use fibula_rib::{DatedSnapshot, Dates, Pod};
 use serde_json::{Value as Json, json};
 
 use crate::failure::{Failure, Outcome};
+use crate::fetch;
 use crate::output::{self, size};
 use crate::progress::{Bar, ms};
 use crate::same;
@@ -19,7 +20,7 @@ use crate::table;
 
 /// Reads the tables that the arguments name, in the order of their dates, for a file that is none of them.
 pub fn load(arguments: &[String], read: &ReadArgs, output: &Path) -> Result<ReadDates, Failure> {
-    let found = DatedSources::find(arguments)?;
+    let found = DatedSources::find(&fetch::dated(arguments, read)?)?;
     for dated in &found.tables {
         same::refuse_tables(&dated.sources, output)?;
     }

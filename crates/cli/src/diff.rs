@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Grid, json_addresses, json_value, text_addresses};
 use crate::progress::note;
 use crate::same;
-use crate::source::{ReadArgs, Source};
+use crate::source::{self, ReadArgs, Source};
 use crate::table;
 use crate::written::To;
 
@@ -70,7 +70,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let to = args.output.as_ref().map(|path| To::of(args.to, path)).transpose()?;
     let both = [args.before.clone(), args.after.clone()];
-    let sources = Source::parse_list(&both)?;
+    let sources = source::parse_list(&both, &args.read)?;
     if args.read.at.is_some() && !is_of_several_dates(&sources) {
         return Err(table::no_dates());
     }
@@ -105,7 +105,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 fn load(name: &str, args: &Args) -> Result<Table, Failure> {
-    let sources = Source::parse_list(&[name.to_owned()])?;
+    let sources = source::parse_list(&[name.to_owned()], &args.read)?;
     // A time chooses a table where there are several; the other one may be one table.
     let at = args.read.at.filter(|_| is_of_several_dates(&sources));
     Ok(table::load_aloud(&sources, &ReadArgs { at, ..args.read.clone() })?.table)

@@ -8,6 +8,7 @@ use fibula::sources::{DatesError, SourceError};
 use fibula_daemon::DaemonError;
 use fibula_daemon::config::ConfigError;
 use fibula_feeds::FeedError;
+use fibula_fetch::FetchError;
 use fibula_ingest::ReadError;
 use fibula_rib::{LiveError, TableError};
 
@@ -135,6 +136,29 @@ impl From<SourceError> for Failure {
             ),
             SourceError::Read(error) => error.into(),
             error => Self::new(error),
+        }
+    }
+}
+
+impl From<FetchError> for Failure {
+    fn from(error: FetchError) -> Self {
+        let failure = Self::new(&error);
+        match error {
+            FetchError::Offline { .. } => {
+                failure.hint("fetch it once with a network: `fibula fetch`, without FIBULA_OFFLINE and offline = true")
+            }
+            FetchError::Host { .. } => {
+                failure.hint("is there a network? FIBULA_OFFLINE=1 uses what was fetched earlier")
+            }
+            FetchError::Network { .. } => failure.hint(
+                "a proxy is named by HTTPS_PROXY, certificates to trust by SSL_CERT_FILE; try again if the server is busy",
+            ),
+            FetchError::Large { .. } => failure.hint("--max-size of `fibula fetch` sets the limit"),
+            FetchError::Refused { .. } => {
+                failure.hint("`fibula fetch --as any` keeps a file without looking into it")
+            }
+            FetchError::Name { .. } => failure.hint("`fibula fetch --list` has the names"),
+            _ => failure,
         }
     }
 }

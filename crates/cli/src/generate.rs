@@ -13,7 +13,7 @@ use fibula_testkit::traffic::{self, Traffic};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, utc};
 use crate::same;
-use crate::source::{ReadArgs, Source, parse_family};
+use crate::source::{self, ReadArgs, parse_family};
 use crate::table;
 
 const EXAMPLES: &str = "\
@@ -58,8 +58,9 @@ struct TableArgs {
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 struct TrafficArgs {
-    /// The table: a snapshot, table files, gen:v4:2024:900000:1, embedded
-    #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
+    /// The table: a snapshot, table files, URLs, fetch:NAME, gen:v4:2024:900000:1, embedded (default: FIBULA_TABLE,
+    /// else that of the configuration, else embedded)
+    #[arg(long, short, value_name = "TABLE,...")]
     table: Vec<String>,
     /// RND, PFX, ZIPF, REP, SEQ, WORST, MATCH0 to MATCH100 (see `fibula bench --help`)
     #[arg(long, value_name = "KIND", default_value = "PFX")]
@@ -119,7 +120,7 @@ fn write_table<A: Addr>(out: &mut dyn Write, routes: &Routes<A>) -> io::Result<(
 }
 
 fn traffic(args: &TrafficArgs) -> Result<(), Failure> {
-    let sources = Source::parse_list(&args.table)?;
+    let sources = source::tables(&args.table, &ReadArgs::automatic())?;
     same::refuse_tables(&sources, &args.output)?;
     let loaded = table::load_aloud(&sources, &ReadArgs::automatic())?;
     let families = match args.family {

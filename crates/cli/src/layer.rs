@@ -5,7 +5,7 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::source::{ReadArgs, Source};
+use crate::source::{self, ReadArgs, Source};
 use crate::table::{self, Loaded};
 
 /// The sources of a table: sources that are merged, or layers side by side.
@@ -29,15 +29,18 @@ impl TableArgs {
 
     /// All sources, those of layers one after the other.
     pub fn all_sources(&self) -> Result<Vec<(String, Source)>, Failure> {
-        all_sources(&self.sources, &self.layer)
+        match &*self.layer {
+            [] => source::parse_list(&self.sources, &self.read),
+            layers => sources(layers, &self.read),
+        }
     }
 
     /// Reads the table. A table without routes is an error unless `--allow-empty` is given.
     pub fn load(&self) -> Result<Loaded, Failure> {
         let loaded = if self.layer.is_empty() {
-            table::load(&Source::parse_list(&self.sources)?, &self.read)?
+            table::load(&source::parse_list(&self.sources, &self.read)?, &self.read)?
         } else {
-            load(&parse(&self.layer)?, &self.read)?
+            load(&parse(&self.layer, &self.read)?, &self.read)?
         };
         let is_empty = loaded.table.v4.is_empty() && loaded.table.v6.is_empty();
         if is_empty && !self.read.allow_empty {
@@ -58,19 +61,13 @@ pub struct Layer {
     sources: Vec<(String, Source)>,
 }
 
-/// The sources of one table, or of its layers one after the other.
-pub fn all_sources(
-    sources: &[String],
-    layers: &[String],
-) -> Result<Vec<(String, Source)>, Failure> {
-    match layers {
-        [] => Ok(Source::parse_list(sources)?),
-        layers => Ok(parse(layers)?.into_iter().flat_map(|layer| layer.sources).collect()),
-    }
+/// The sources of layers, one after the other.
+pub fn sources(layers: &[String], read: &ReadArgs) -> Result<Vec<(String, Source)>, Failure> {
+    Ok(parse(layers, read)?.into_iter().flat_map(|layer| layer.sources).collect())
 }
 
 /// Parses `NAME=SOURCE,...` arguments.
-pub fn parse(arguments: &[String]) -> Result<Vec<Layer>, Failure> {
+pub fn parse(arguments: &[String], read: &ReadArgs) -> Result<Vec<Layer>, Failure> {
     let mut layers: Vec<Layer> = Vec::new();
     for argument in arguments {
         let named = argument.split_once('=').filter(|(name, source)| {
@@ -84,7 +81,7 @@ pub fn parse(arguments: &[String]) -> Result<Vec<Layer>, Failure> {
             return Err(Failure::new(format_args!("two layers are called {name:?}"))
                 .hint("tables of one layer are separated by commas: --layer geo=a.csv,b.csv"));
         }
-        let sources = Source::parse_list(&[sources.to_owned()])?;
+        let sources = source::parse_list(&[sources.to_owned()], read)?;
         layers.push(Layer { name: name.to_owned(), sources });
     }
     Ok(layers)
@@ -114,7 +111,8 @@ mod tests {
     #[test]
     fn arguments() {
         let parse = |list: &[&str]| {
-            parse(&list.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())
+            let list: Vec<_> = list.iter().map(|&argument| argument.to_owned()).collect();
+            parse(&list, &ReadArgs::automatic())
         };
         let layers = parse(&["geo=embedded", "x=embedded,gen:v4:2014:10:1"]).unwrap();
         assert_eq!((layers[0].name.as_str(), layers[1].sources.len()), ("geo", 2));

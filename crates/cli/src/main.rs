@@ -12,10 +12,12 @@ mod asking;
 mod bench;
 mod build;
 mod classify;
+mod config;
 mod diff;
 mod engines;
 mod export;
 mod failure;
+mod fetch;
 mod generate;
 mod input;
 mod layer;
@@ -51,13 +53,16 @@ const AFTER: &str = "\
 A table is a snapshot that `fibula build` wrote, a routing table file (text, CSV, JSON, Parquet, MRT,
 mmdb; also gz, bz2, xz or zst, and - for standard input), a generated table such as
 gen:v4:2024:900000:1 (family, year, prefixes, seed), or `embedded`, the countries of the world's
-address ranges. Several, separated by commas, merge in order (in `bench`, each is measured).
+address ranges. A URL (https://...) or a named source (fetch:aws) is fetched first. Several, separated
+by commas, merge in order (in `bench`, each is measured). Without --table, it is FIBULA_TABLE, else the
+table of the configuration (~/.config/fibula/config.toml), else `embedded`.
 
 Exit codes: 0 success; 1 success, and the answer is no (an address without a route, tables that
 differ, an invalid route, an engine that is wrong); 2 wrong usage, or input or output failed.
 
 Environment: FIBULA_ISA=scalar|avx2|avx512|neon forces an instruction set; FIBULA_HUGE_PAGES=off keeps
-tables on ordinary pages.
+tables on ordinary pages; FIBULA_TABLE is the table of commands without --table; FIBULA_OFFLINE=1
+fetches nothing; FIBULA_CONFIG is the configuration file. HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE are used.
 
 Examples:
   fibula lookup 8.8.8.8 2001:4860:4860::8888
@@ -65,6 +70,7 @@ Examples:
   fibula diff yesterday.fib today.fib
   fibula build rib.20260101.0000.bz2 -o table.fib
   fibula build --as-of ribs/ -o year.fib
+  fibula fetch ris/rrc00
   fibula annotate --table table.fib --add prefix,origin_as flows.csv > annotated.csv
   fibula classify rules.txt capture.pcapng > hits.csv
   fibula rpki vrps.json rib.gz
@@ -87,6 +93,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Build(build::Args),
+    Fetch(fetch::Args),
     Lookup(lookup::Args),
     Diff(diff::Args),
     Annotate(annotate::Args),
@@ -139,6 +146,7 @@ fn run(command: &Command) -> Result<Outcome, Failure> {
     Isa::forced().map_err(|error| Failure::new(format_args!("FIBULA_ISA: {error}")))?;
     match command {
         Command::Build(args) => build::run(args),
+        Command::Fetch(args) => fetch::run(args),
         Command::Lookup(args) => lookup::run(args),
         Command::Diff(args) => diff::run(args),
         Command::Annotate(args) => annotate::run(args),

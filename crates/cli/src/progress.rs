@@ -54,6 +54,16 @@ impl Bar {
         );
     }
 
+    /// Shows how far a transfer has come.
+    pub fn show_transfer(&self, bytes: u64, of: Option<u64>) {
+        self.moved(
+            bytes,
+            of,
+            "{prefix} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}",
+            "{prefix} {spinner} {bytes} {bytes_per_sec} {elapsed}",
+        );
+    }
+
     /// A bar for the rows of a file, unless they go to the same terminal.
     pub fn of_rows(name: &str, output: &Path) -> Self {
         let bar = Self::new(name);

@@ -13,7 +13,7 @@ use serde_json::{Map, json};
 use crate::asking::{ServerArgs, attributes, peer};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, json_value};
-use crate::source::{ReadArgs, Source};
+use crate::source::{self, ReadArgs};
 use crate::table;
 
 const EXAMPLES: &str = "\
@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         }
     } else {
         let options = crate::engines::options([EngineChoice::Search]);
-        let fib = table::open(&Source::parse_list(&args.file)?, &args.read, &options)?;
+        let fib = table::open(&source::parse_list(&args.file, &args.read)?, &args.read, &options)?;
         for question in &args.questions {
             is_found &= ask_file(args, &fib, Question::new(question), &mut out)?;
         }

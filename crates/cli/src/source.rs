@@ -13,6 +13,7 @@ use fibula_rib::{BuilderOptions, Loading, Moment, PeerChoice, ScalarType};
 use fibula_testkit::fib::HopModel;
 
 use crate::failure::Failure;
+use crate::{config, fetch};
 
 /// How sources are read, and which parts of them are kept.
 #[derive(Args, Clone, Debug)]
@@ -144,6 +145,7 @@ impl ReadArgs {
             allow_empty: self.allow_empty,
             builder: self.builder(),
             text: self.text()?,
+            names: fetch::column_names(),
             loading: self.load,
             at: self.at,
         })
@@ -201,6 +203,29 @@ impl FromStr for Peer {
     fn from_str(text: &str) -> Result<Self, String> {
         fibula::sources::parse_peer(text).map(Self)
     }
+}
+
+/// The sources in comma-separated lists. Those of the network are fetched.
+pub fn parse_list(names: &[String], read: &ReadArgs) -> Result<Vec<(String, Source)>, Failure> {
+    let mut sources = Vec::new();
+    for list in names {
+        if !list.split(',').any(fetch::is_remote) || Path::new(list).exists() {
+            sources.extend(Source::parse_list(std::slice::from_ref(list))?);
+            continue;
+        }
+        for name in list.split(',') {
+            match fetch::is_remote(name) {
+                true => sources.extend(fetch::tables(name, read)?),
+                false => sources.push((name.to_owned(), Source::parse(name)?)),
+            }
+        }
+    }
+    Ok(sources)
+}
+
+/// The sources of `--table`, or of the default table if it is not given.
+pub fn tables(named: &[String], read: &ReadArgs) -> Result<Vec<(String, Source)>, Failure> {
+    parse_list(&config::tables(named)?, read)
 }
 
 pub fn parse_delimiter(text: &str) -> Result<u8, String> {

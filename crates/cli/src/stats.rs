@@ -21,7 +21,7 @@ use crate::output::{self, Grid, bar, size, utc};
 use crate::progress::note;
 use crate::replay::feed::Player;
 use crate::replay::report::RibStats;
-use crate::source::{ReadArgs, Source};
+use crate::source::{self, ReadArgs, Source};
 use crate::table::{self, Loaded};
 
 const EXAMPLES: &str = "\
@@ -37,8 +37,9 @@ Examples:
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The table: a snapshot, table files, gen:v4:2024:900000:1, embedded
-    #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
+    /// The table: a snapshot, table files, URLs, fetch:NAME, gen:v4:2024:900000:1, embedded (default: FIBULA_TABLE,
+    /// else that of the configuration, else embedded)
+    #[arg(long, short, value_name = "TABLE,...")]
     table: Vec<String>,
     /// Engines to compile it with: names, auto, all
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = AUTO)]
@@ -151,7 +152,7 @@ struct TableStats {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     engines::choose::<u32>(&args.engines)?;
-    let sources = Source::parse_list(&args.table)?;
+    let sources = source::tables(&args.table, &args.read)?;
     if let [(_, Source::Snapshot(path))] = &*sources
         && args.read.at.is_none()
         && !args.rib
@@ -180,7 +181,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 fn rib(args: &Args) -> Result<RibStats, Failure> {
     let mut rib = Rib::default();
     let mut player = Player::new(&args.read, None, false);
-    for (name, source) in Source::parse_list(&args.table)? {
+    for (name, source) in source::tables(&args.table, &args.read)? {
         if name == "-" {
             return Err(Failure::new(
                 "--rib reads the table twice, standard input can be read once",

@@ -10,6 +10,7 @@ use fibula_ingest::{Damage, ReadProgress, ReadReport};
 use fibula_rib::snapshot::SnapshotErrorKind;
 use fibula_rib::{Moment, PeerChoice, Provenance, SourceRecord, Table, TableDate};
 
+use crate::config;
 use crate::failure::Failure;
 use crate::progress::{Bar, note};
 use crate::source::{ReadArgs, Source};
@@ -18,6 +19,7 @@ use crate::source::{ReadArgs, Source};
 pub fn load(sources: &[(String, Source)], read: &ReadArgs) -> Result<Loaded, Failure> {
     check_at(sources, read)?;
     let mut loaded = fibula::sources::load(sources, &read.settings()?, &mut Aloud::of(read))?;
+    config::report(Some(&loaded.table.provenance));
     if let Some(model) = read.synthetic_hops {
         loaded.replace_hops(model);
     }
@@ -169,6 +171,7 @@ pub fn open(
     }
     check_at(sources, read)?;
     let fib = fibula::sources::open(sources, &read.settings()?, options, &mut Aloud::of(read))?;
+    config::report(Some(fib.provenance()));
     if fib.path().is_none()
         && let Some(peer) = peer(fib.provenance(), read)
     {
@@ -186,7 +189,10 @@ pub fn open_dated(
     let [(_, Source::Snapshot(path))] = sources else { return Ok(None) };
     match DatedFib::open_with(path, options) {
         Err(FibError::Snapshot(error)) if error.kind() == SnapshotErrorKind::NotDated => Ok(None),
-        opened => Ok(Some(opened?)),
+        opened => {
+            config::report(None);
+            Ok(Some(opened?))
+        }
     }
 }
 

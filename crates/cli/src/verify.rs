@@ -17,7 +17,7 @@ use crate::engines;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Grid};
 use crate::progress::note;
-use crate::source::{ReadArgs, Source, parse_family};
+use crate::source::{self, ReadArgs, Source, parse_family};
 use crate::table::{self, Loaded};
 
 const EXAMPLES: &str = "\
@@ -45,8 +45,9 @@ that answers depend on. It detects accidental damage; it does not prove who wrot
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The table: a snapshot, table files, gen:v4:2024:900000:1, embedded
-    #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
+    /// The table: a snapshot, table files, URLs, fetch:NAME, gen:v4:2024:900000:1, embedded (default: FIBULA_TABLE,
+    /// else that of the configuration, else embedded)
+    #[arg(long, short, value_name = "TABLE,...")]
     table: Vec<String>,
     /// A snapshot to check as a whole, in one line, instead of a table and engines
     #[arg(long, value_name = "FILE", conflicts_with_all = ["table", "engines"])]
@@ -98,7 +99,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         }
         None => {
             engines::choose::<u32>(&args.engines)?;
-            table::load_aloud(&Source::parse_list(&args.table)?, &args.read)?
+            table::load_aloud(&source::tables(&args.table, &args.read)?, &args.read)?
         }
     };
     let mut rows = Vec::new();

@@ -14,6 +14,8 @@ mod data;
 mod dated;
 mod device;
 mod diff;
+#[cfg(unix)]
+mod fetch;
 mod lookup;
 mod memory;
 mod merged;

@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("accel", &["core", "filter"]),
     ("rib", &["core", "publish"]),
     ("ingest", &["core", "simd"]),
+    ("fetch", &["rib"]),
     ("fib", &["core", "engines", "rib"]),
     ("annotate", &["core", "simd", "fib", "packet", "classify"]),
     ("offload", &["core", "engines", "fib", "annotate", "accel"]),
@@ -66,6 +67,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rib",
             "fib",
             "ingest",
+            "fetch",
             "annotate",
             "export",
             "rpki",
@@ -83,8 +85,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
-    "core", "publish", "packet", "classify", "fib", "ingest", "annotate", "offload", "export",
-    "rpki", "server", "daemon", "testkit", "papers", "fibula", "cli",
+    "core", "publish", "packet", "classify", "fib", "ingest", "fetch", "annotate", "offload",
+    "export", "rpki", "server", "daemon", "testkit", "papers", "fibula", "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.

@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         decompress(File::open(&path)?)?.1.read_to_end(&mut bytes)?;
         let (ours, updates) = fastest(|| {
             let mut count = Count::default();
-            let spec = SourceSpec { path: path.clone().into(), format: Format::Mrt };
+            let spec = SourceSpec { format: Format::Mrt, ..SourceSpec::new(&path) };
             let input = Cursor::new(bytes.clone());
             read_from(&spec, input, &mut ReadOptions::default(), &mut count).expect("an MRT file");
             count.0

@@ -23,12 +23,14 @@ pub struct SourceSpec {
     pub path: PathBuf,
     /// Its format.
     pub format: Format,
+    /// Its name in reports, if that is another one than the path: the URL of a file that was fetched.
+    pub name: Option<String>,
 }
 
 impl SourceSpec {
     /// The source at `path`, with the format detected from its content.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), format: Format::Auto }
+        Self { path: path.into(), format: Format::Auto, name: None }
     }
 
     /// Whether this is standard input.
@@ -38,7 +40,7 @@ impl SourceSpec {
 
     /// The name of the source in damage reports and provenance.
     pub fn name(&self) -> String {
-        self.path.display().to_string()
+        self.name.clone().unwrap_or_else(|| self.path.display().to_string())
     }
 }
 

@@ -10,7 +10,7 @@ use fibula_rib::{Loading, Moment, TimeFormat};
 use crate::failure::Failure;
 use crate::layer;
 use crate::rpki::RpkiArgs;
-use crate::source::{Peer, ReadArgs, Source, parse_delimiter, parse_yes_no};
+use crate::source::{self, Peer, ReadArgs, Source, parse_delimiter, parse_yes_no};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,8 +43,9 @@ pub struct Args {
     /// The data: files, patterns, directories; - for standard input
     #[arg(value_name = "FILE", default_value = "-")]
     pub inputs: Vec<PathBuf>,
-    /// The table: a snapshot, table files, gen:v4:2024:900000:1, embedded; several merge in order
-    #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
+    /// The table: a snapshot, table files, URLs, fetch:NAME, gen:v4:2024:900000:1, embedded; several merge in order
+    /// (default: FIBULA_TABLE, else that of the configuration, else embedded)
+    #[arg(long, short, value_name = "TABLE,...")]
     pub table: Vec<String>,
     /// A table beside others, NAME=TABLE,...: its columns become NAME_column. Repeatable
     #[arg(long, value_name = "NAME=TABLE,...", conflicts_with = "table")]
@@ -236,7 +237,10 @@ fn parse_default(text: &str) -> Result<(String, String), &'static str> {
 impl Args {
     /// All tables, those of layers one after the other. The data and a table cannot both be standard input.
     pub fn sources(&self) -> Result<Vec<(String, Source)>, Failure> {
-        let tables = layer::all_sources(&self.table, &self.layer)?;
+        let tables = match &*self.layer {
+            [] => source::tables(&self.table, &self.read.read())?,
+            layers => layer::sources(layers, &self.read.read())?,
+        };
         let input = Path::new("-");
         let is_input = |(_, table): &(String, Source)| *table == Source::Feed(input.to_owned());
         if self.inputs.iter().any(|data| data == input) && tables.iter().any(is_input) {

@@ -7,9 +7,10 @@ use fibula_fib::{Columns, DatedFib, EngineChoice, Fib, FibError, FibOptions};
 use fibula_offload::OnDevice;
 
 use super::{Args, device};
+use crate::config;
 use crate::failure::Failure;
 use crate::layer;
-use crate::source::{ReadArgs, Source};
+use crate::source::{self, ReadArgs};
 use crate::table;
 
 /// One table, or the tables of several dates.
@@ -47,19 +48,19 @@ impl Tables {
             return Self::of_dates(args, &read, options);
         }
         if args.rpki.is_requested() {
-            let table = args.rpki.load(&args.table, &read)?;
+            let table = args.rpki.load(&config::tables(&args.table)?, &read)?;
             return Ok(Self::One(Fib::of_table(table, &options)?));
         }
         if args.layer.is_empty() {
             return Ok(Self::One(table::open(&args.sources()?, &read, &options)?));
         }
-        let layers = layer::load(&layer::parse(&args.layer)?, &read)?;
+        let layers = layer::load(&layer::parse(&args.layer, &read)?, &read)?;
         Ok(Self::One(Fib::of_table(layers.table, &options)?))
     }
 
     fn of_dates(args: &Args, read: &ReadArgs, options: FibOptions) -> Result<Self, Failure> {
         const WRITES: &str = "fibula build --as-of FILES -o year.fib writes one";
-        let sources = Source::parse_list(&args.table)?;
+        let sources = source::tables(&args.table, read)?;
         if let Some(fib) = table::open_dated(&sources, &options.loading(read.load))? {
             return Ok(Self::Dated(fib));
         }

@@ -70,8 +70,9 @@ for engines whose tables can be stored.";
 pub struct Args {
     #[command(subcommand)]
     pub other: Option<Other>,
-    /// Tables to measure: snapshots, table files, gen:v4:2024:900000:1, embedded
-    #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
+    /// Tables to measure: snapshots, table files, URLs, fetch:NAME, gen:v4:2024:900000:1, embedded (default:
+    /// FIBULA_TABLE, else that of the configuration, else embedded)
+    #[arg(long, short, value_name = "TABLE,...")]
     pub table: Vec<String>,
     /// Engines: names, auto, all
     #[arg(long, short, value_delimiter = ',', value_name = "NAME,...", default_value = "all")]

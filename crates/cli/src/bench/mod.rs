@@ -27,7 +27,7 @@ use crate::engines::{self, Built};
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::progress::note;
-use crate::source::Source;
+use crate::source::{self, Source};
 use crate::table::{self, DEFAULT_HOPS};
 pub use args::Args;
 use args::{Other, Spread};
@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         let keys = args.updates.is_empty().then_some(args.keys);
         report::machine(&stamp, args.runs, keys.filter(|_| args.keys_per_prefix.is_none()))?;
     }
-    for source in Source::parse_list(&args.table)? {
+    for source in source::tables(&args.table, &args.read)? {
         bench.table(&source)?;
     }
     // A wrong engine has been named, and has its own exit code.

@@ -5,7 +5,7 @@ use fibula_fib::{DatedFib, EngineChoice};
 use super::print::Printer;
 use super::{Args, Subject, question};
 use crate::failure::{Failure, Outcome};
-use crate::source::Source;
+use crate::source;
 use crate::table;
 
 /// Prints a line for each change of an address's match.
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
 /// The lookup for a few addresses. It needs no engine.
 fn open(args: &Args) -> Result<DatedFib, Failure> {
     let options = crate::engines::options([EngineChoice::Search]).loading(args.read.load);
-    let sources = Source::parse_list(&args.table)?;
+    let sources = source::tables(&args.table, &args.read)?;
     table::open_dated(&sources, &options)?.ok_or_else(|| {
         Failure::new("--history needs one file of several dates: --table year.fib")
             .hint("fibula build --as-of FILES -o year.fib writes one")

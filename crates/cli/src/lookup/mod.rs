@@ -14,11 +14,12 @@ use fibula_fib::{EngineChoice, Fib, Match, aggregate};
 
 use self::lines::Lines;
 use self::print::Printer;
+use crate::config;
 use crate::failure::{Failure, Outcome};
 use crate::layer;
 use crate::progress::note;
 use crate::rpki::RpkiArgs;
-use crate::source::{ReadArgs, Source};
+use crate::source::{self, ReadArgs, Source};
 use crate::table;
 
 const EXAMPLES: &str = "\
@@ -56,8 +57,9 @@ pub struct Args {
     /// Addresses and prefixes; - for standard input, which is also read if there is none
     #[arg(value_name = "ADDRESS|PREFIX")]
     questions: Vec<String>,
-    /// The table: a snapshot, table files, gen:v4:2024:900000:1, embedded
-    #[arg(long, short, value_name = "TABLE,...", default_value = "embedded")]
+    /// The table: a snapshot, table files, URLs, fetch:NAME, gen:v4:2024:900000:1, embedded (default: FIBULA_TABLE,
+    /// else that of the configuration, else embedded)
+    #[arg(long, short, value_name = "TABLE,...")]
     table: Vec<String>,
     /// A table beside others, NAME=TABLE,...: its columns become NAME_column. Repeatable
     #[arg(long, value_name = "NAME=TABLE,...", conflicts_with = "table")]
@@ -141,16 +143,17 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
     let options = crate::engines::options([EngineChoice::Search]);
     let is_input =
         |table: &String| table.split(',').any(|name| name == "-" || name.ends_with("=-"));
-    if reads_lines && args.table.iter().chain(&args.layer).any(is_input) {
+    let tables = if args.layer.is_empty() { config::tables(&args.table)? } else { Vec::new() };
+    if reads_lines && tables.iter().chain(&args.layer).any(is_input) {
         return Err(Failure::new("standard input cannot be both the table and the questions")
             .hint("name the table's file, or give the addresses as arguments"));
     }
     args.rpki.check_input(reads_lines)?;
     if args.rpki.is_requested() {
-        return Ok(Fib::of_table(args.rpki.load(&args.table, &args.read)?, &options)?);
+        return Ok(Fib::of_table(args.rpki.load(&tables, &args.read)?, &options)?);
     }
     if args.layer.is_empty() {
-        let sources = Source::parse_list(&args.table)?;
+        let sources = source::parse_list(&tables, &args.read)?;
         // Read only the needed part of the embedded table: reading all of it takes longer than the rest of the
         // command.
         if let [(_, Source::Embedded)] = *sources
@@ -162,11 +165,13 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
         {
             let requested = args.questions.iter().filter_map(|text| question(text).ok());
             let requested: Vec<AnyPrefix> = requested.map(Subject::prefix).collect();
-            return Ok(Fib::of_table(fibula::sources::embedded(Some(&requested))?, &options)?);
+            let fib = Fib::of_table(fibula::sources::embedded(Some(&requested))?, &options)?;
+            config::report(Some(fib.provenance()));
+            return Ok(fib);
         }
         return table::open(&sources, &args.read, &options);
     }
-    let layers = layer::load(&layer::parse(&args.layer)?, &args.read)?;
+    let layers = layer::load(&layer::parse(&args.layer, &args.read)?, &args.read)?;
     Ok(Fib::of_table(layers.table, &options)?)
 }
 

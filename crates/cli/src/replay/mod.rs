@@ -24,7 +24,7 @@ use fibula_testkit::traffic::{self, Traffic};
 use crate::engines::AUTO;
 use crate::failure::{Failure, Outcome};
 use crate::progress::note;
-use crate::source::{ReadArgs, Source, parse_family};
+use crate::source::{self, ReadArgs, Source, parse_family};
 use feed::{Hinted, Player, Updates};
 use plain::Plain;
 use reader::{AllHints, Phase, Phases, Seen};
@@ -136,7 +136,7 @@ struct Plan {
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     // A name that neither family has is a mistake, and is reported before a table is read.
     crate::engines::choose::<u32>(&args.engine)?;
-    let tables = Source::parse_list(&args.table)?;
+    let tables = source::parse_list(&args.table, &ReadArgs::automatic())?;
     if tables.iter().any(|(name, _)| name == "-") {
         return Err(Failure::new("the table cannot come from standard input: it is read twice")
             .hint("write it to a file; the second reading checks the first"));

@@ -9,7 +9,7 @@ use fibula_daemon::config::{Offloading, PortConfig, PortKind, RouteConfig, Route
 use crate::failure::Failure;
 use crate::same;
 use crate::serve::flags::{Flags, socket_address};
-use crate::source::{ReadArgs, Source};
+use crate::source::{self, ReadArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -136,7 +136,7 @@ impl Args {
 
     /// Refuses a capture that would be written over a file that is read.
     fn refuse_outputs(&self, config: &RouteConfig) -> Result<(), Failure> {
-        let tables = Source::parse_list(&config.router.table)?;
+        let tables = source::parse_list(&config.router.table, &self.read)?;
         let RouterConfig { next_hops, rules, .. } = &config.router;
         let files = [self.flags.config.as_ref(), next_hops.as_ref(), rules.as_ref()];
         let captures = config.ports.iter().map(|port| match &port.port {

@@ -17,8 +17,7 @@ use fibula_fib::{EngineChoice, Fib};
 use crate::failure::{Failure, Outcome};
 use crate::output::stdout;
 use crate::serve::flags::check_sources;
-use crate::source::Source;
-use crate::{signals, table};
+use crate::{signals, source, table};
 pub use args::Args;
 
 /// Runs the command.
@@ -60,7 +59,7 @@ fn table(args: &Args, config: &RouteConfig) -> Result<Option<Fib>, Failure> {
     }
     let names = config.feeds.tables.engine.iter().map(String::as_str);
     let options = crate::engines::options(names);
-    let sources = Source::parse_list(&config.router.table)?;
+    let sources = source::parse_list(&config.router.table, &args.read)?;
     table::open(&sources, &args.read, &options).map(Some)
 }
 

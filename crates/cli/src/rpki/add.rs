@@ -9,9 +9,10 @@ use fibula_rib::{Loading, SourceRecord, Table};
 use fibula_rpki::{RpkiError, VrpFile, Vrps};
 
 use crate::failure::Failure;
+use crate::fetch;
 use crate::progress::note;
 use crate::same;
-use crate::source::{ReadArgs, Source};
+use crate::source::{self, ReadArgs};
 use crate::table;
 
 /// Options for adding validity to a table.
@@ -55,7 +56,7 @@ impl RpkiArgs {
         if read.load == Loading::Auto {
             read.load = Loading::Read;
         }
-        let loaded = table::load_aloud(&Source::parse_list(sources)?, &read)?;
+        let loaded = table::load_aloud(&source::parse_list(sources, &read)?, &read)?;
         self.add(loaded.table, read.allow_empty)
     }
 
@@ -87,7 +88,8 @@ pub fn refuse(names: &[String], output: &Path) -> Result<(), Failure> {
 /// Reads files of VRPs into one set, and returns their provenance records with it.
 pub fn read(names: &[String], allow_empty: bool) -> Result<(Vrps, Vec<SourceRecord>), Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    Ok(fibula_rpki::read_all(&files(names), allow_empty, |file| report_expired(file, now))?)
+    let files = fetch::vrps(files(names))?;
+    Ok(fibula_rpki::read_all(&files, allow_empty, |file| report_expired(file, now))?)
 }
 
 /// Reports expired VRPs. They are used all the same, because an old file of VRPs belongs to tables of its time.

@@ -17,7 +17,7 @@ use self::list::Listed;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Records};
 use crate::same;
-use crate::source::{ReadArgs, Source};
+use crate::source::{self, ReadArgs};
 use crate::table;
 use crate::written::To;
 
@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         return question(args, &vrps, prefix);
     }
     let origin = args.origin.as_deref().unwrap_or(ORIGIN);
-    let sources = Source::parse_list(&args.tables)?;
+    let sources = source::parse_list(&args.tables, &args.read)?;
     if let Some(path) = &args.output {
         same::refuse_tables(&sources, path)?;
         add::refuse(&names, path)?;

@@ -13,10 +13,13 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The command, with nothing forced by the environment.
+/// The command, with nothing forced by the environment or the user's configuration.
 pub fn fibula(args: &[&str]) -> Command {
     let mut command = Command::cargo_bin("fibula").expect("the binary is built");
-    command.env_remove("FIBULA_ISA").args(args);
+    for name in ["FIBULA_ISA", "FIBULA_TABLE", "FIBULA_OFFLINE"] {
+        command.env_remove(name);
+    }
+    command.env("FIBULA_CONFIG", "").args(args);
     command
 }
 

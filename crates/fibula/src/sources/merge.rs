@@ -1,5 +1,6 @@
 //! Merges sources, one after the other, into a table.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -31,6 +32,9 @@ pub struct Settings {
     pub builder: BuilderOptions,
     /// Options for reading text.
     pub text: TextOptions,
+    /// Names of all columns of single sources of text, by the sources' names. [`TextOptions::names`] counts before
+    /// them.
+    pub names: BTreeMap<String, Vec<String>>,
     /// How snapshots are loaded.
     pub loading: Loading,
     /// For a file of several dates: use the newest table that is not later than this time. `None`: the newest table.
@@ -94,7 +98,8 @@ impl Merge {
         Self { settings, builder, damaged: 0 }
     }
 
-    /// Adds a source. `name` is its name in the table's provenance, unless it is a file.
+    /// Adds a source. `name` is its name in reports and in the table's provenance; of a file, an empty one stands for
+    /// its path.
     ///
     /// # Errors
     /// If it cannot be read. With [`Settings::strict`], also if it is damaged or has a prefix twice.
@@ -121,7 +126,7 @@ impl Merge {
                 let table = Snapshot::open_checkpoint_table(path, table)?;
                 self.builder.add_table(name, "checkpoint", &table);
             }
-            Source::Feed(path) => self.file(path, watch)?,
+            Source::Feed(path) => self.file(name, path, watch)?,
         }
         if let (Some(stand_in), Some(column)) = (self.builder.stand_in(), self.tags()) {
             watch.stands_in(name, column, stand_in);
@@ -152,9 +157,10 @@ impl Merge {
         Ok(self.builder.finish()?)
     }
 
-    fn file(&mut self, path: &Path, watch: &mut dyn Watch) -> Result<(), SourceError> {
+    fn file(&mut self, name: &str, path: &Path, watch: &mut dyn Watch) -> Result<(), SourceError> {
         let mut spec = SourceSpec::new(path);
         spec.format = self.settings.format;
+        spec.name = (!name.is_empty()).then(|| name.to_owned());
         let name = spec.name();
         let mut feeder =
             Feeder { builder: &mut self.builder, damage: Vec::new(), main: Some(0), elsewhere: 0 };
@@ -170,6 +176,10 @@ impl Merge {
             columnar: columnar::reader(),
             progress: Some(&mut show),
         };
+        if let (true, Some(names)) = (options.text.names.is_empty(), self.settings.names.get(&name))
+        {
+            options.text.names.clone_from(names);
+        }
         let mut report = fibula_ingest::read(&spec, &mut options, &mut feeder)?;
         let Feeder { damage, elsewhere, .. } = feeder;
         if elsewhere > 0 {

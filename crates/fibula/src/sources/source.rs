@@ -93,7 +93,9 @@ impl Source {
 /// The kind of a name that is given by mistake.
 fn no_source(name: &str) -> Option<&'static str> {
     if name.contains("://") {
-        return Some("this is a URL, and fibula fetches nothing: download it, or pipe it into `-`");
+        return Some(
+            "this is a URL, and the library fetches nothing: `fibula fetch URL` does, and prints the file's name",
+        );
     }
     let address = name.split_once('/').map_or(name, |(address, _)| address);
     address.parse::<IpAddr>().is_ok().then_some(
