@@ -5,7 +5,8 @@
 # All that `test` compiles is of one profile (dev), and has the features that the workspace and its tests have together:
 # naming single packages would compile most dependencies again, with fewer features. So it is always --workspace, and
 # each crate's integration tests are one binary that is called as the crate.
-all=(--workspace --lib --bin fibula
+# The command `fibula` is compiled for its integration tests.
+all=(--workspace --lib
     --bin bloomfwd --bin compressed --bin displaced --bin hpbf --bin planb --bin worst --tests)
 
 # The programs of the papers' figures.

@@ -10,6 +10,7 @@ mod build;
 mod bulk;
 mod cells;
 mod column;
+mod command;
 mod dated;
 mod error;
 mod export;
@@ -33,6 +34,8 @@ mod _fibula {
     use crate::added::PyColumn;
     #[pymodule_export]
     use crate::address::is_address;
+    #[pymodule_export]
+    use crate::command::run_command;
     #[pymodule_export]
     use crate::dated::PyDatedTable;
     #[pymodule_export]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import random
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,12 +17,14 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @pytest.fixture(scope="session")
-def command() -> str:
-    """The command, which `./dev` builds and names in FIBULA_BIN. Where it does not, as with a wheel for another machine,
-    there is nothing to test with it."""
+def command(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The command: the program that FIBULA_BIN names, and otherwise the package's, under the name that pages use."""
     path = os.environ.get("FIBULA_BIN")
     if path is None:
-        pytest.skip("FIBULA_BIN names no command")
+        script = tmp_path_factory.mktemp("bin") / "fibula"
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fibula "$@"\n')
+        script.chmod(0o755)
+        path = str(script)
     return path
 
 

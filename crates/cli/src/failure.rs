@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::process::ExitCode;
 
 use fibula::sources::{DatesError, SourceError};
 use fibula_daemon::DaemonError;
@@ -21,11 +20,12 @@ pub enum Outcome {
     Negative,
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Done => Self::SUCCESS,
-            Outcome::Negative => Self::from(1),
+impl Outcome {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Negative => 1,
         }
     }
 }
@@ -66,16 +66,16 @@ impl Failure {
     }
 
     /// Prints the message, and returns the exit code.
-    pub fn report(&self) -> ExitCode {
+    pub fn report(&self) -> u8 {
         if self.closed {
-            return ExitCode::SUCCESS;
+            return 0;
         }
         // Standard error may be closed too; there is no third place to complain to.
         eprint_line(format_args!("fibula: {}", self.message));
         if let Some(hint) = &self.hint {
             eprint_line(format_args!("  {hint}"));
         }
-        ExitCode::from(2)
+        2
     }
 }
 

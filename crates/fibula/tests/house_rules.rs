@@ -176,15 +176,13 @@ fn dependencies_point_one_way() {
 #[test]
 fn safe_crates_say_so() {
     for name in SAFE_CRATES {
-        let root = crates_dir().join(name).join("src");
-        let root = match *name {
-            "cli" => root.join("main.rs"),
-            _ => root.join("lib.rs"),
-        };
+        let root = crates_dir().join(name).join("src/lib.rs");
         assert!(read(&root).contains("#![forbid(unsafe_code)]"), "{}", root.display());
     }
-    for program in ["bloomfwd", "compressed", "displaced", "hpbf", "planb", "worst"] {
-        let root = crates_dir().join("papers/src").join(program).join("main.rs");
+    let papers = ["bloomfwd", "compressed", "displaced", "hpbf", "planb", "worst"];
+    let papers = papers.map(|program| format!("papers/src/{program}/main.rs"));
+    for program in papers.iter().map(String::as_str).chain(["cli/src/main.rs"]) {
+        let root = crates_dir().join(program);
         assert!(read(&root).contains("#![forbid(unsafe_code)]"), "{}", root.display());
     }
     for name in ONE_ROOM_CRATES {

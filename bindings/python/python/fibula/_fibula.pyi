@@ -19,6 +19,7 @@ __all__ = [
     "__version__",
     "devices",
     "is_address",
+    "run_command",
 ]
 
 __version__: str
@@ -223,3 +224,4 @@ class DatedTable:
 
 def devices() -> tuple[list[tuple[str, str]], list[str]]: ...
 def is_address(text: str) -> bool: ...
+def run_command(arguments: list[str]) -> int: ...
