@@ -121,6 +121,13 @@ stop_beside() { [ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || true; }
 profile=release emulator=()
 fibula() { ${emulator[@]+"${emulator[@]}"} "$target/$profile/fibula" "$@"; }
 
+# shellcheck disable=SC2034 # package.sh and python.sh use it
+# The profile of packages. Another one (release, dev) is for trying how they are made: it takes less time.
+published=${FIBULA_PACKAGE_PROFILE:-dist}
+
+# The version of all crates.
+version() { sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1; }
+
 # build PROFILE: the command.
 build() {
     profile=$1

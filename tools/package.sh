@@ -5,7 +5,7 @@
 # soname: of the C library. Before 1.0 its functions may change with each minor version.
 soname() {
     local version
-    version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
+    version=$(version)
     case $version in 0.*) version=${version%.*} ;; *) version=${version%%.*} ;; esac
     echo "libfibula.so.$version"
 }
@@ -15,7 +15,7 @@ soname() {
 c() {
     [ "$(uname)" = Linux ] || die "this installs the C library on Linux only; elsewhere: cargo build --profile dist -p fibula-c"
     [ -n "${1:-}" ] || die "say where to: ./dev c /usr/local"
-    local prefix version lib=lib name build=(cargo rustc --profile dist -p fibula-c --lib --quiet)
+    local prefix lib=lib build=(cargo rustc --profile dist -p fibula-c --lib --quiet)
     case ${2:-} in
         "") ;;
         --multiarch)
@@ -24,27 +24,12 @@ c() {
             lib=lib/$lib ;;
         *) die "c takes PREFIX and --multiarch, not $2" ;;
     esac
-    version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
-    name=$(soname)
     say "building the C library"
     "${build[@]}" --crate-type staticlib
-    "${build[@]}" --crate-type cdylib -- -C "link-arg=-Wl,-soname,$name"
-    mkdir -p "$1/$lib/pkgconfig" "$1/include"
+    "${build[@]}" --crate-type cdylib -- -C "link-arg=-Wl,-soname,$(soname)"
+    mkdir -p "$1"
     prefix=$(cd "$1" && pwd)
-    install -m 644 bindings/c/include/fibula*.h* "$prefix/include/"
-    install -m 644 "$target/dist/libfibula_c.a" "$prefix/$lib/libfibula.a"
-    install -m 755 "$target/dist/libfibula_c.so" "$prefix/$lib/libfibula.so.$version"
-    ln -sf "libfibula.so.$version" "$prefix/$lib/$name"
-    ln -sf "$name" "$prefix/$lib/libfibula.so"
-    cat >"$prefix/$lib/pkgconfig/fibula.pc" <<PC
-prefix=$prefix
-Name: fibula
-Description: IP longest-prefix match
-Version: $version
-Cflags: -I\${prefix}/include
-Libs: -L\${prefix}/$lib -lfibula
-Libs.private: -lpthread -ldl -lm
-PC
+    c_files "$target/dist" "$prefix" "$lib" "$prefix"
     say "the C library is in $prefix: cc \$(PKG_CONFIG_PATH=$prefix/$lib/pkgconfig pkg-config --cflags --libs fibula) program.c"
 }
 
@@ -73,37 +58,92 @@ abi() {
     fi
 }
 
+# c_files BUILT PREFIX LIBRARIES INSTALLED: the library's files below PREFIX, for programs that find them below INSTALLED,
+# with the libraries in the folder LIBRARIES of both.
+c_files() {
+    local built=$1 prefix=$2 libraries=$2/$3 version name
+    version=$(version) name=$(soname)
+    mkdir -p "$libraries/pkgconfig" "$prefix/include"
+    install -m 644 bindings/c/include/fibula*.h* "$prefix/include/"
+    install -m 644 "$built/libfibula_c.a" "$libraries/libfibula.a"
+    install -m 755 "$built/libfibula_c.so" "$libraries/libfibula.so.$version"
+    ln -sf "libfibula.so.$version" "$libraries/$name"
+    ln -sf "$name" "$libraries/libfibula.so"
+    cat >"$libraries/pkgconfig/fibula.pc" <<PC
+prefix=$4
+includedir=\${prefix}/include
+libdir=\${prefix}/$3
+Name: fibula
+Description: IP longest-prefix match
+Version: $version
+Cflags: -I\${includedir}
+Libs: -L\${libdir} -lfibula
+Libs.private: -lpthread -ldl -lm
+PC
+}
+
 # published_target TRIPLE: the standard library of a machine that packages are made for.
 published_target() {
     case $1 in
-        x86_64-unknown-linux-gnu | "$arm64") ;;
-        *) die "packages are made for x86_64-unknown-linux-gnu and $arm64, not $1" ;;
+        x86_64-unknown-linux-gnu | "$arm64" | x86_64-unknown-linux-musl | aarch64-unknown-linux-musl) ;;
+        *) die "packages are made for x86_64 and aarch64, -unknown-linux-gnu and -unknown-linux-musl, not for $1" ;;
     esac
     rustup target list --installed | grep -qx "$1" || rustup target add "$1"
-    [ "$1" != "$arm64" ] || packages qemu-aarch64=qemu-user aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu
+    [ "$1" != "$arm64" ] || packages aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu
+    case $1 in "$(uname -m)"-*) ;; *) packages qemu-aarch64=qemu-user ;; esac
 }
 
-# archive [TRIPLE]: the command for any Linux with glibc 2.28 or later, with its manual pages, the shells' completions and its
-# licences, in target/archive. It is run before: for arm64 in an emulator.
-archive() {
-    local triple=${1:-$(uname -m)-unknown-linux-gnu} python version folder shell profile emulator=()
-    [ "$(uname)" = Linux ] || die "this makes archives for Linux only; elsewhere: cargo build --profile dist -p fibula-cli --bin fibula"
+# published_build TRIPLE zigbuild|rustc ARGUMENT...: compiles for every Linux of a machine with glibc 2.28 or later, or with
+# musl. Zig has the C libraries. Unlike cargo, cargo-zigbuild takes a version of glibc behind the target's name.
+published_build() {
+    local triple=$1 command=$2 python
+    shift 2
     published_target "$triple"
     python=$(python_for "$target/wheel-venv")
     pip_install "$python" bindings/python/requirements-wheel.txt
+    case $triple in *-gnu) triple+=.2.28 ;; esac
+    PATH="$(dirname "$python"):$PATH" cargo-zigbuild "$command" --quiet --profile "$published" --target "$triple" "$@"
+}
+
+# third_party PACKAGE TRIPLE OPTION...: the licence texts of the crates in a package, and the list of these crates.
+third_party() {
+    local package=$1 triple=$2
+    shift 2
+    "$(python_for "$target/python")" packaging/third_party.py "$package" --target "$triple" "$@"
+}
+
+# published_command TRIPLE FOLDER: the command, run before (for arm64 in an emulator), with its manual pages, completions,
+# licences, and the list of the crates in it.
+published_command() {
+    local triple=$1 folder=$2 profile shell emulator=()
     step "the command for $triple"
-    # Unlike cargo, cargo-zigbuild takes a version of glibc behind the target's name.
-    PATH="$(dirname "$python"):$PATH" cargo-zigbuild zigbuild --quiet --profile dist -p fibula-cli --bin fibula --target "$triple.2.28"
-    profile=$triple/dist
+    published_build "$triple" zigbuild -p fibula-cli --bin fibula
+    profile=$triple/${published/#dev/debug}
     case $triple in "$(uname -m)"-*) ;; *) emulator=("${on_arm64[@]}") ;; esac
     fibula verify --table gen:v4:2024:2000:1,gen:v6:2024:2000:1 --engines auto --random 20000
-    version=$(fibula --version)
-    folder=$target/archive/${version/ /-}-$triple
     rm -rf "$folder" && mkdir -p "$folder"/{man,completions}
     install -m 755 "$target/$profile/fibula" "$folder/"
     install -m 644 LICENSE-MIT LICENSE-APACHE NOTICE README.md "$folder/"
+    third_party fibula-cli "$triple" --texts "$folder/THIRD-PARTY.txt" --bill "$folder/fibula.cdx.json" --name fibula
     fibula man "$folder/man"
     for shell in bash zsh fish; do fibula completions "$shell" >"$folder/completions/fibula.$shell"; done
+}
+
+# published_library TRIPLE PREFIX LIBRARIES: the C library for every Linux of a machine, installed as `c` does it, for /usr.
+published_library() {
+    local triple=$1 prefix=$2 libraries=$3
+    step "the C library for $triple"
+    published_build "$triple" rustc -p fibula-c --lib --crate-type staticlib
+    published_build "$triple" rustc -p fibula-c --lib --crate-type cdylib -- -C "link-arg=-Wl,-soname,$(soname)"
+    c_files "$target/$triple/${published/#dev/debug}" "$prefix" "$libraries" /usr
+}
+
+# archive [TRIPLE]: the command for any Linux, with what belongs to it, in target/archive. With musl it needs no library.
+archive() {
+    local triple=${1:-$(uname -m)-unknown-linux-gnu} folder
+    [ "$(uname)" = Linux ] || die "this makes archives for Linux only; elsewhere: cargo build --profile dist -p fibula-cli --bin fibula"
+    folder=$target/archive/fibula-$(version)-$triple
+    published_command "$triple" "$folder"
     tar -C "$target/archive" --owner=0 --group=0 --sort=name -cJf "$folder.tar.xz" "$(basename "$folder")"
     rm -rf "$folder"
     ls -l "$folder.tar.xz"

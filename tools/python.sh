@@ -68,44 +68,125 @@ python_wheel() {
     fi
     step "the Python wheel"
     rm -rf "$target/wheels"
-    PATH="$(dirname "$python"):$PATH" "$python" -m maturin build --quiet --profile dist \
+    third_party fibula-python "$(rustc --print host-tuple)" --texts bindings/python/THIRD-PARTY.txt
+    PATH="$(dirname "$python"):$PATH" "$python" -m maturin build --locked --quiet --profile dist \
         --manifest-path bindings/python/Cargo.toml --out "$target/wheels"
     "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$target"/wheels/*.whl
     build dist
     pytest_with "$marks" dist
 }
 
-# wheel [TRIPLE]: for other machines. Zig's linker takes the C library's symbols of glibc 2.28, which manylinux_2_28 promises;
-# maturin checks that. For arm64 the package's tests run in an emulator, with the wheel's own files. On other systems than
-# Linux it is the wheel that maturin makes there.
+# wheel [--free-threaded] [TRIPLE]: for other machines. Zig's linker takes the C library's symbols of glibc 2.28, which
+# manylinux_2_28 promises, or musl's; maturin checks that. With --free-threaded it is the stable ABI of Python 3.15 and later
+# that also free-threaded interpreters have. On other systems than Linux it is the wheel that maturin makes there.
 wheel() {
-    local python for_others=() package file
-    [ "$(uname)" != Linux ] || for_others=(--zig --compatibility manylinux_2_28)
-    if [ -n "${1:-}" ]; then
-        published_target "$1"
-        for_others+=(--target "$1")
+    local python file triple options=() tag=-cp311-abi3-
+    if [ "${1:-}" = --free-threaded ]; then
+        shift
+        tag=-cp315-abi3.abi3t-
+        options+=(--interpreter python3.15t)
+    fi
+    triple=${1:-$(rustc --print host-tuple)}
+    if [ "$(uname)" = Linux ]; then
+        published_target "$triple"
+        options+=(--zig --target "$triple")
+        case $triple in
+            *-musl) options+=(--compatibility musllinux_1_2) ;;
+            *) options+=(--compatibility manylinux_2_28) ;;
+        esac
     fi
     python=$(python_for "$target/wheel-venv")
     pip_install "$python" bindings/python/requirements-wheel.txt
-    step "the Python wheel"
+    step "the Python wheel for $triple"
     rm -rf "$target/wheels"
-    PATH="$(dirname "$python"):$PATH" "$python" -m maturin build --quiet --profile dist --manifest-path bindings/python/Cargo.toml \
-        --out "$target/wheels" ${for_others[@]+"${for_others[@]}"}
+    third_party fibula-python "$triple" --texts bindings/python/THIRD-PARTY.txt
+    PATH="$(dirname "$python"):$PATH" "$python" -m maturin build --locked --quiet --profile "$published" \
+        --manifest-path bindings/python/Cargo.toml --out "$target/wheels" ${options[@]+"${options[@]}"}
     file=$(ls "$target"/wheels/*.whl)
+    case $file in *"$tag"*) ;; *) die "$file is for other versions of Python than $tag: build it with Python 3.11 to 3.14" ;; esac
+    wheel_checks "$python" "$file"
+    case $triple in
+        *-musl) say "a wheel for musl is tested where a Python for musl is: pip install $file, then pytest bindings/python" ;;
+        "$arm64") [ "$tag" != -cp311-abi3- ] || wheel_on_arm64 "$file" ;;
+        "$(rustc --print host-tuple)") [ "$tag" != -cp311-abi3- ] || wheel_installed "$file" ;;
+    esac
+    ls -l "$file"
+}
+
+# wheel_checks PYTHON FILE: its licences and its command, what PyPI refuses, symbols that manylinux or the stable ABI lack.
+wheel_checks() {
+    local python=$1 file=$2
     "$python" - "$file" <<'CHECK'
 import sys, zipfile
-names = zipfile.ZipFile(sys.argv[1]).namelist()
-for wanted in ("LICENSE-MIT", "LICENSE-APACHE", "NOTICE"):
+wheel = zipfile.ZipFile(sys.argv[1])
+names = wheel.namelist()
+for wanted in ("LICENSE-MIT", "LICENSE-APACHE", "NOTICE", "THIRD-PARTY.txt"):
     assert any(name.endswith(f".dist-info/licenses/{wanted}") for name in names), f"{wanted} is not in the wheel: {names}"
+entries = next(name for name in names if name.endswith(".dist-info/entry_points.txt"))
+assert "fibula=fibula.__main__:main" in wheel.read(entries).decode().replace(" ", ""), "the command is not in the wheel"
 CHECK
-    if [ "${1:-}" = "$arm64" ]; then
-        step "its tests on arm64"
-        python_environment
-        arm64_python || die "the wheel is in $file; it was not tested"
-        package=$(mktemp -d)
-        "$python" -m zipfile -e "$file" "$package"
-        arm64_pytest "$package"
-        rm -rf "$package"
+    "$python" -m twine check --strict "$file"
+    "$python" -m auditwheel show "$file"
+    case $file in *abi3t*) ;; *) "$python" -m abi3audit --strict --summary "$file" ;; esac
+}
+
+# files_of FOLDER: those in it, without what Python has compiled of its own modules.
+files_of() { (cd "$1" && find . -not -name '*.pyc' -not -name __pycache__ | sort); }
+
+# wheel_installed FILE: pip installs it in a fresh environment and without a network; the command and the module answer at
+# once; nothing is left when it is removed; then the package's tests run on the installed one.
+wheel_installed() {
+    local file=$1 fresh=$target/wheel-fresh python began before
+    step "the wheel, installed"
+    rm -rf "$fresh"
+    "$(python_for "$target/python")" -m venv "$fresh"
+    before=$(files_of "$fresh")
+    began=$SECONDS
+    "$fresh/bin/pip" install --quiet --disable-pip-version-check --no-index --no-deps "$file"
+    "$fresh/bin/fibula" lookup 8.8.8.8 | grep -q US
+    "$fresh/bin/python" -I -c 'import fibula; assert fibula.Table.open("embedded").lookup("8.8.8.8")["country"] == "US"'
+    [ $((SECONDS - began)) -lt 30 ] || die "from the wheel to the first answer took $((SECONDS - began)) seconds"
+    "$fresh/bin/pip" uninstall --quiet --yes fibula
+    [ "$before" = "$(files_of "$fresh")" ] ||
+        die "removing the wheel has left files behind: $(comm -13 <(echo "$before") <(files_of "$fresh"))"
+    rm -rf "$fresh"
+    python_environment
+    python=$(python_for "$target/python")
+    "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$file"
+    (cd bindings/python && env -u FIBULA_BIN "$python" -m pytest -m "not heavy")
+}
+
+# wheel_on_arm64 FILE: the package's tests in an emulator, with the wheel's own files.
+wheel_on_arm64() {
+    local package python
+    step "its tests on arm64"
+    python_environment
+    arm64_python || die "the wheel is in $1; it was not tested"
+    package=$(mktemp -d)
+    python=$(python_for "$target/python")
+    "$python" -m zipfile -e "$1" "$package"
+    arm64_pytest "$package"
+    rm -rf "$package"
+}
+
+# sdist [--check]: the sources of the package, in target/wheels, which pip compiles where no wheel fits; --check does it, from
+# these files alone.
+sdist() {
+    local python file
+    python=$(python_for "$target/wheel-venv")
+    pip_install "$python" bindings/python/requirements-wheel.txt
+    step "the sources of the Python package"
+    rm -rf "$target/wheels"
+    third_party fibula-python "$(rustc --print host-tuple)" --texts bindings/python/THIRD-PARTY.txt
+    "$python" -m maturin sdist --manifest-path bindings/python/Cargo.toml --out "$target/wheels"
+    file=$(ls "$target"/wheels/*.tar.gz)
+    "$python" -m twine check --strict "$file"
+    if [ "${1:-}" = --check ]; then
+        step "a wheel of these sources"
+        # With dependencies that are compiled already, if this repository has some, and the versions of its Cargo.lock.
+        PATH="$(dirname "$python"):$PATH" CARGO_TARGET_DIR="$(cd "$target" && pwd)/sdist" "$python" -m pip wheel --quiet \
+            --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$target/wheels" "$file"
+        wheel_checks "$python" "$(ls "$target"/wheels/*.whl)"
     fi
     ls -l "$file"
 }
