@@ -35,18 +35,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Parquet and Arrow are the feature `columnar`, which is on by default.
+//!
 //! Rules for all formats: an empty cell gets empty values. Text that is not an address is counted and gets empty
 //! values, or is an error with [`AnnotateOptions::strict`]. IPv4-mapped IPv6 addresses (`::ffff:192.0.2.7`) are
 //! looked up as IPv4 addresses ([`mapped_v4`](fibula_core::mapped_v4)).
 #![forbid(unsafe_code)]
+// The parts that rows and columns share have functions for columns.
+#![cfg_attr(not(feature = "columnar"), allow(dead_code))]
 
 mod added;
 mod address;
 mod block;
 mod clock;
+#[cfg(feature = "columnar")]
 mod columns;
 mod error;
 mod fault;
+#[cfg(feature = "columnar")]
 mod files;
 mod format;
 mod formats;
@@ -59,15 +65,19 @@ mod table;
 mod write;
 
 pub use address::Address;
+#[cfg(feature = "columnar")]
 pub use columns::{Annotated, ColumnAnnotator};
 pub use error::AnnotateError;
+#[cfg(feature = "columnar")]
 pub use files::{ColumnInput, Progress, TableBatch, TableColumn, panic_is_caught, read_table};
 pub use format::{LogFormat, UnknownFormat};
 pub use options::{AnnotateOptions, Column, Header, Only, PrefixForm, TextForm};
 pub use pipeline::counts::Counts;
 pub use pipeline::summary::{Summary, Top};
 pub use rows::Annotator;
-pub use rules::{RuleAnnotator, RuleColumnAnnotator, RuleOutput, RuleTotals};
+pub use rules::{RuleAnnotator, RuleTotals};
+#[cfg(feature = "columnar")]
+pub use rules::{RuleColumnAnnotator, RuleOutput};
 pub use table::{LookupFamily, LookupTable};
 
 /// The program in the README compiles and runs.

@@ -41,6 +41,8 @@ pub use registry::{Entries, Entry, Registry};
 pub use fibula_simd::Caches;
 /// The instruction sets that engines are built for; the default is the best of this machine.
 pub use fibula_simd::Isa;
+/// Measures what is built, on machines with a clock.
+pub use fibula_simd::Stopwatch;
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

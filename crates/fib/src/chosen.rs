@@ -1,9 +1,9 @@
 //! An engine over the routes of a family, compiled or loaded.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fibula_core::{Addr, BuildError, LoadError, Routes};
-use fibula_engines::{BoxedEngine, Entry, Isa, Registry};
+use fibula_engines::{BoxedEngine, Entry, Isa, Registry, Stopwatch};
 use fibula_rib::{EnginePart, Pod, StoredRoutes};
 
 use crate::open_family::{Engine, EngineReport};
@@ -28,7 +28,7 @@ impl<A: Addr> Chosen<A> {
     /// # Errors
     /// If the routes exceed the engine's limits.
     pub fn named(entry: &Entry<A>, routes: &Routes<A>, isa: Isa) -> Result<Self, BuildError> {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let engine = entry.build(routes, isa)?;
         Ok(Self::new(entry, isa, "requested", started, engine))
     }
@@ -38,7 +38,7 @@ impl<A: Addr> Chosen<A> {
     /// # Panics
     /// If there are 2^31 routes or more.
     pub fn auto(registry: &Registry, routes: &Routes<A>, isa: Isa) -> Self {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let auto = registry.auto(routes, isa);
         Self { reason: auto.reason, ..Self::new(&auto.entry, isa, "", started, auto.engine) }
     }
@@ -51,7 +51,7 @@ impl<A: Addr> Chosen<A> {
     where
         A: Addr + Pod,
     {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let engine = entry.load(stored.tables(), stored.hop_count(), isa)?;
         Ok(Self::new(entry, isa, "stored with the table", started, engine))
     }
@@ -60,7 +60,7 @@ impl<A: Addr> Chosen<A> {
         entry: &Entry<A>,
         isa: Isa,
         why: &str,
-        started: Instant,
+        started: Stopwatch,
         engine: BoxedEngine<A>,
     ) -> Self {
         Self {

@@ -1,10 +1,9 @@
 //! Chooses the engine: the same policy wherever a table is opened.
 
 use std::borrow::Cow;
-use std::time::Instant;
 
 use fibula_core::{Addr, Routes};
-use fibula_engines::{Isa, Registry};
+use fibula_engines::{Isa, Registry, Stopwatch};
 use fibula_rib::{Loading, Pod, StoredRoutes};
 
 use crate::open_family::{Engine, EngineReport};
@@ -166,7 +165,7 @@ pub(crate) fn choose<A: Addr + Pod>(
     mut from: Material<'_, A>,
     options: &FibOptions,
 ) -> Result<(Engine<A>, EngineReport), FibError> {
-    let started = Instant::now();
+    let started = Stopwatch::start();
     let (mut passed, mut refused) = (String::new(), Vec::new());
     for choice in &options.engines {
         let chosen = match choice {

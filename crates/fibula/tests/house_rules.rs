@@ -189,8 +189,10 @@ fn safe_crates_say_so() {
         let root = crates_dir().join(name).join("src/lib.rs");
         assert!(read(&root).contains("#![deny(unsafe_code)]"), "{}", root.display());
     }
-    let python = crates_dir().join("../bindings/python/src/lib.rs");
-    assert!(read(&python).contains("#![deny(unsafe_code)]"), "{}", python.display());
+    for binding in ["python", "wasm"] {
+        let root = crates_dir().join("../bindings").join(binding).join("src/lib.rs");
+        assert!(read(&root).contains("#![deny(unsafe_code)]"), "{}", root.display());
+    }
 }
 
 #[test]
@@ -275,6 +277,7 @@ fn comments_keep_to_120_columns() {
         "crates",
         "bindings/c",
         "bindings/python/src",
+        "bindings/wasm",
         "fuzz/src",
         "fuzz/fuzz_targets",
         "bench/harness",

@@ -316,7 +316,10 @@ impl Level {
             Proof::Avx512(simd) => Some(simd.avx2().run(kernel)),
             #[cfg(target_arch = "aarch64")]
             Proof::Neon(simd) => Some(simd.run(kernel)),
-            Proof::Scalar(_) => None,
+            Proof::Scalar(_) => {
+                let _ = kernel;
+                None
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The machine-specific parts of fibula's engines: [`Isa`] detection and [`Caches`], kernels compiled once for
 //! each instruction set, compare-and-rank over cache lines, vectors of words ([`Row`], [`Lanes`]),
-//! prefetching, aligned and huge-page [`Table`]s, addresses from text ([`parse_v4`], [`parse_v6`]), and
-//! the places of separators in text ([`byte_marks`]).
+//! prefetching, aligned and huge-page [`Table`]s, a clock where there is one ([`Stopwatch`]), addresses from text
+//! ([`parse_v4`], [`parse_v6`]), and the places of separators in text ([`byte_marks`]).
 //! The crate has no notion of prefixes.
 //!
 //! # How a kernel is written
@@ -53,6 +53,7 @@ mod neon;
 mod pages;
 mod prefetch;
 mod row;
+mod stopwatch;
 mod table;
 
 /// Keeps other crates from implementing the traits that prove something.
@@ -82,6 +83,7 @@ pub use marks::{byte_marks, digit_marks, unprintable_marks};
 pub use neon::{Neon, NeonRow};
 pub use prefetch::{prefetch_read, prefetch_read_l2};
 pub use row::{Row, RowOffsets, ScalarRow, load_rows, read_row};
+pub use stopwatch::Stopwatch;
 pub use table::Table;
 
 /// The program in the README compiles and runs.

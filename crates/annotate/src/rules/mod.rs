@@ -12,8 +12,10 @@
 //! CSV rows of them.
 
 mod choice;
+#[cfg(feature = "columnar")]
 mod columns;
 mod keys;
+#[cfg(feature = "columnar")]
 mod listing;
 mod lookup;
 mod stages;
@@ -24,6 +26,7 @@ use std::io::{Read, Write};
 use fibula_classify::Classifier;
 
 pub(crate) use self::choice::FlowChoice;
+#[cfg(feature = "columnar")]
 pub use self::columns::{RuleColumnAnnotator, RuleOutput};
 pub(crate) use self::keys::FlowKeys;
 pub use self::lookup::RuleTotals;

@@ -1,6 +1,8 @@
 //! Which of several ways to do the same work is the fastest on this machine.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use fibula_simd::Stopwatch;
 
 /// The best time of each of `N` ways, which run in turns: another program's interruption hits one round of one of them.
 pub(crate) fn best_times<const N: usize>(
@@ -10,7 +12,7 @@ pub(crate) fn best_times<const N: usize>(
     let mut best = [Duration::MAX; N];
     for _ in 0..rounds {
         for (way, best) in best.iter_mut().enumerate() {
-            let start = Instant::now();
+            let start = Stopwatch::start();
             run(way);
             *best = start.elapsed().min(*best);
         }

@@ -1,13 +1,14 @@
 //! Merges sources, one after the other, into a table.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use fibula_core::{Addr, Family, Hop, Prefix, Routes, Update, Value, Vrf, grouped};
 use fibula_ingest::{
-    Damage, Format, PeerInfo, PeerState, ReadOptions, ReadProgress, ReadReport, Sink, SourceInfo,
-    SourceSpec, text::TextOptions,
+    Damage, Format, PeerInfo, PeerState, ReadError, ReadOptions, ReadProgress, ReadReport, Sink,
+    SourceInfo, SourceSpec, text::TextOptions,
 };
 use fibula_rib::{
     AnySnapshot, BuilderOptions, Columns, Loading, Moment, PeerChoice, Snapshot, Table,
@@ -161,7 +162,42 @@ impl Merge {
         let mut spec = SourceSpec::new(path);
         spec.format = self.settings.format;
         spec.name = (!name.is_empty()).then(|| name.to_owned());
-        let name = spec.name();
+        self.feed(spec.name(), watch, |options, sink| fibula_ingest::read(&spec, options, sink))
+    }
+
+    /// Adds a table that is not a file of its own, such as one in memory. `spec` has its name, by which the format may
+    /// be found, and its format.
+    ///
+    /// ```
+    /// use fibula::sources::{Merge, Settings, Silent};
+    /// use fibula::ingest::SourceSpec;
+    ///
+    /// let mut merge = Merge::new(Settings::default());
+    /// merge.read(&SourceSpec::new("t.csv"), &b"prefix,asn\n192.0.2.0/24,64500\n"[..], &mut Silent)?;
+    /// assert_eq!(merge.finish()?.v4.len(), 1);
+    /// # Ok::<(), fibula::sources::SourceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Merge::add`].
+    pub fn read(
+        &mut self,
+        spec: &SourceSpec,
+        input: impl Read + 'static,
+        watch: &mut dyn Watch,
+    ) -> Result<(), SourceError> {
+        self.feed(spec.name(), watch, |options, sink| {
+            fibula_ingest::read_from(spec, input, options, sink)
+        })
+    }
+
+    /// Adds what `read` gives, with the settings.
+    fn feed(
+        &mut self,
+        name: String,
+        watch: &mut dyn Watch,
+        read: impl FnOnce(&mut ReadOptions<'_>, &mut dyn Sink) -> Result<ReadReport, ReadError>,
+    ) -> Result<(), SourceError> {
         let mut feeder =
             Feeder { builder: &mut self.builder, damage: Vec::new(), main: Some(0), elsewhere: 0 };
         let mut show = |progress| watch.progress(&name, progress);
@@ -180,7 +216,7 @@ impl Merge {
         {
             options.text.names.clone_from(names);
         }
-        let mut report = fibula_ingest::read(&spec, &mut options, &mut feeder)?;
+        let mut report = read(&mut options, &mut feeder)?;
         let Feeder { damage, elsewhere, .. } = feeder;
         if elsewhere > 0 {
             report.ignored.push(("routes of other tables than the main one", elsewhere));
