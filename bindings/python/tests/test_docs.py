@@ -1,7 +1,8 @@
-"""The examples of docs/python.md and of the package, executed."""
+"""The examples of docs/python.md, docs/coming-from.md and of the package, executed."""
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import os
@@ -35,6 +36,25 @@ def test_the_page(command: str) -> None:
     assert len(found.examples) > 20
     result = doctest.DocTestRunner(optionflags=OPTIONS).run(found)
     assert result.failed == 0
+
+
+def test_coming_from(command: str) -> None:
+    """The blocks run, and each call of the tables beside its answer gives that answer."""
+    page = PAGE.with_name("coming-from.md").read_text(encoding="utf-8")
+    shown = re.search(r"^\$ cat ipasn.dat\n(.*?)^\$ ", page, re.MULTILINE | re.DOTALL)
+    assert shown is not None
+    Path("ipasn.dat").write_text(shown[1], encoding="utf-8")
+    build = [command, "build", "ipasn.dat", "--names", "prefix,asn", "-o", "asn.fib"]
+    subprocess.run(build, check=True, capture_output=True)
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, object] = {}
+    exec(blocks[0], names)
+    answers = re.findall(r"\| `(table\.[^`]*)`[^|]*\| `([^`]*)` \|$", page, re.MULTILINE)
+    for call, answer in answers:
+        assert eval(call, names) == ast.literal_eval(answer), call
+    for block in blocks[1:]:
+        exec(block, names)
+    assert len(answers) >= 4 and len(blocks) >= 2
 
 
 MODULES = ["fibula", "fibula.table", "fibula._routes", "fibula.dated", "fibula.polars", "fibula.duckdb"]

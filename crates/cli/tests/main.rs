@@ -20,6 +20,7 @@ mod lookup;
 mod memory;
 mod merged;
 mod misread;
+mod page_options;
 #[cfg(unix)]
 mod pages;
 mod plot;

@@ -3,4 +3,5 @@
 mod build;
 mod house_rules;
 mod option_names;
+mod release;
 mod words;
