@@ -15,6 +15,9 @@ site() {
     "${foreign_cargo[@]}" build --quiet "${foreign_flags[@]}" --profile dist -p fibula-wasm --lib
     rm -rf "$out" && mkdir -p "$out/demo"
     cp bindings/wasm/demo/* "$out/demo/"
+    # The texts that the licences want beside every copy of the module.
+    cp LICENSE-MIT LICENSE-APACHE "$out/demo/"
+    "$python" packaging/third_party.py fibula-wasm --target wasm32-unknown-unknown --texts "$out/demo/THIRD-PARTY.txt"
     "$python" tools/site.py module "$target/wasm32-unknown-unknown/dist/fibula_wasm.wasm" "$out/demo/fibula-wasm.js"
     if [ -z "${1:-}" ]; then
         step "the book"
