@@ -144,7 +144,7 @@ wheel_installed() {
     began=$SECONDS
     "$fresh/bin/pip" install --quiet --disable-pip-version-check --no-index --no-deps "$file"
     "$fresh/bin/fibula" lookup 8.8.8.8 | grep -q US
-    "$fresh/bin/python" -I -c 'import fibula; assert fibula.Table.open("embedded").lookup("8.8.8.8")["country"] == "US"'
+    "$fresh/bin/python" -I -c 'import fibula; assert fibula.Table.build("embedded").lookup("8.8.8.8")["country"] == "US"'
     [ $((SECONDS - began)) -lt 30 ] || die "from the wheel to the first answer took $((SECONDS - began)) seconds"
     "$fresh/bin/pip" uninstall --quiet --yes fibula
     [ "$before" = "$(files_of "$fresh")" ] ||
