@@ -10,13 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(what)                                                                              \
-    do {                                                                                         \
-        if (!(what)) {                                                                           \
-            fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #what, fibula_error());              \
-            exit(1);                                                                             \
-        }                                                                                        \
-    } while (0)
+#include "check.h"
 
 /* A prefix such as 10.0.0.0/8 with a value. */
 static fibula_route route(const char *prefix, uint64_t value) {

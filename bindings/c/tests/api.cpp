@@ -7,13 +7,7 @@
 #include <iterator>
 #include <thread>
 
-#define CHECK(what)                                                                              \
-    do {                                                                                         \
-        if (!(what)) {                                                                           \
-            std::fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #what, fibula_error());         \
-            std::exit(1);                                                                        \
-        }                                                                                        \
-    } while (0)
+#include "check.h"
 
 template <class Throw>
 static std::string error_of(Throw call) {

@@ -14,13 +14,7 @@
 #include <fibula_rte_fib6.h>
 #include <fibula_rte_lpm.h>
 
-#define CHECK(what)                                                                              \
-    do {                                                                                         \
-        if (!(what)) {                                                                           \
-            fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #what, fibula_error());              \
-            exit(1);                                                                             \
-        }                                                                                        \
-    } while (0)
+#include "check.h"
 
 static uint64_t state = 88172645463325252u;
 

@@ -6,13 +6,7 @@
 #include <fibula_rte_fib6.h>
 #include <fibula_rte_lpm.h>
 
-#define CHECK(what)                                                                              \
-    do {                                                                                         \
-        if (!(what)) {                                                                           \
-            fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #what, fibula_error());              \
-            exit(1);                                                                             \
-        }                                                                                        \
-    } while (0)
+#include "check.h"
 
 int main(void) {
     struct rte_fib_conf conf = {.type = RTE_FIB_DIR24_8, .default_nh = 9, .max_routes = 16};

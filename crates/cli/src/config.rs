@@ -23,8 +23,9 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Config {
-    /// The table of commands without `--table`.
-    pub table: Option<Names>,
+    /// The tables of commands without `--table`.
+    #[serde(deserialize_with = "fibula_fetch::one_or_several")]
+    pub table: Vec<String>,
     /// Fetch nothing.
     pub offline: bool,
     /// The age of a file until which its server is not asked again.
@@ -40,14 +41,6 @@ pub struct Config {
     pub cache: Option<PathBuf>,
     /// The user's sources.
     pub sources: BTreeMap<String, NamedSource>,
-}
-
-/// A name, or several.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Names {
-    One(String),
-    Several(Vec<String>),
 }
 
 impl Config {
@@ -116,9 +109,8 @@ pub fn tables(named: &[String]) -> Result<Vec<String>, Failure> {
     let (names, by) = match variable {
         Some(names) => (vec![names], "FIBULA_TABLE"),
         None => match Config::read()?.table {
-            Some(Names::One(name)) => (vec![name], "the configuration"),
-            Some(Names::Several(names)) if !names.is_empty() => (names, "the configuration"),
-            _ => (vec![fibula::sources::EMBEDDED.to_owned()], ""),
+            names if names.is_empty() => (vec![fibula::sources::EMBEDDED.to_owned()], ""),
+            names => (names, "the configuration"),
         },
     };
     if let Ok(mut chosen) = CHOSEN.lock() {
@@ -163,6 +155,8 @@ mod tests {
             "table = 'fetch:aws'\nmax-age = '2h'\nmax-size = '1MiB'\n[sources.mine]\nurl = 'https://h/'",
         );
         let config = config.unwrap();
+        assert_eq!(config.table, ["fetch:aws"]);
+        assert_eq!(parse("table = ['a', 'b']").unwrap().table, ["a", "b"]);
         assert_eq!(config.max_age, Some(Duration::from_secs(7200)));
         assert_eq!((config.max_size, config.sources.len()), (Some(1 << 20), 1));
         for wrong in [

@@ -185,7 +185,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             }
             match done(&cli.command) {
                 Ok(outcome) => outcome.code(),
-                Err(failure) => failure.report(),
+                Err(failure) => {
+                    // It may be about a table that the user did not name here.
+                    config::report(None);
+                    failure.report()
+                }
             }
         }
         // Not `exit`: it panics if the help goes into a closed pipe.

@@ -1,10 +1,13 @@
 //! Named sources: data in `catalog.toml`, and those of the user's configuration.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use fibula_rib::Moment;
-use serde::Deserialize;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::clock::{DAY, fill, is_dated, newest, parse_duration};
 use crate::{FetchError, Url};
@@ -33,11 +36,12 @@ pub struct NamedSource {
     /// What it is.
     #[serde(default)]
     pub about: String,
-    /// The URLs of its files, with placeholders.
-    pub url: UrlPatterns,
-    /// The URL of the table of a time.
-    #[serde(default)]
-    pub at: Option<UrlPatterns>,
+    /// The URLs of its files, which are merged, with placeholders.
+    #[serde(deserialize_with = "one_or_several")]
+    pub url: Vec<String>,
+    /// The URLs of the table of a time; none if there are no such tables.
+    #[serde(default, deserialize_with = "one_or_several")]
+    pub at: Vec<String>,
     /// How often there is a new one, as text: `8h`.
     #[serde(default)]
     pub every: Option<String>,
@@ -55,24 +59,28 @@ pub struct NamedSource {
     pub tries: Option<u64>,
 }
 
-/// One URL or several, with placeholders.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub enum UrlPatterns {
-    /// One file.
-    One(String),
-    /// Files that are merged.
-    Several(Vec<String>),
-}
+/// Reads a text or a list of texts: `#[serde(deserialize_with = "one_or_several")]`.
+///
+/// # Errors
+/// If it is anything else.
+pub fn one_or_several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    struct Texts;
+    impl<'de> Visitor<'de> for Texts {
+        type Value = Vec<String>;
 
-impl UrlPatterns {
-    /// The patterns.
-    pub fn all(&self) -> &[String] {
-        match self {
-            Self::One(pattern) => std::slice::from_ref(pattern),
-            Self::Several(patterns) => patterns,
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text or a list of texts")
+        }
+
+        fn visit_str<E>(self, text: &str) -> Result<Vec<String>, E> {
+            Ok(vec![text.to_owned()])
+        }
+
+        fn visit_seq<S: SeqAccess<'de>>(self, texts: S) -> Result<Vec<String>, S::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(texts))
         }
     }
+    from.deserialize_any(Texts)
 }
 
 /// The sources by name.
@@ -139,13 +147,12 @@ impl Catalog {
             Some((word, part)) => pattern.replace(&format!("{{{word}}}"), part),
             None => pattern.clone(),
         };
-        let is_dated_url = source.url.all().iter().any(|pattern| is_dated(pattern));
-        let patterns = match (at, &source.at, is_dated_url) {
-            (None, ..) | (Some(_), None, true) => &source.url,
-            (Some(_), Some(dated), _) => dated,
-            (Some(_), None, false) => {
-                return Err(wrong("it has no tables of other times".to_owned()));
-            }
+        let is_dated_url = source.url.iter().any(|pattern| is_dated(pattern));
+        let patterns = match at {
+            None => &source.url,
+            Some(_) if !source.at.is_empty() => &source.at,
+            Some(_) if is_dated_url => &source.url,
+            Some(_) => return Err(wrong("it has no tables of other times".to_owned())),
         };
         let every = source.every.as_deref().map_or(Ok(Duration::from_secs(DAY)), parse_duration);
         let every = every.map_err(|what| wrong(what.to_owned()))?;
@@ -153,7 +160,7 @@ impl Catalog {
             name: name.to_owned(),
             file_use: source.file_use,
             names: source.names.clone(),
-            patterns: patterns.all().iter().map(fill_word).collect(),
+            patterns: patterns.iter().map(fill_word).collect(),
             at,
             every,
             tries: source.tries.unwrap_or(6).clamp(1, 100),
@@ -182,10 +189,10 @@ impl Catalog {
         let head = name.split(['/', '-']).next().unwrap_or_default();
         let near: Vec<_> = self.sources.keys().filter(|known| known.starts_with(head)).collect();
         match (&*near, head.is_empty()) {
-            ([], _) | (_, true) => "`fibula fetch --list` has them".to_owned(),
+            ([], _) | (_, true) => "no source has this name".to_owned(),
             (near, false) => {
                 let near: Vec<&str> = near.iter().map(|name| name.as_str()).collect();
-                format!("there is {}", near.join(", "))
+                format!("no source has this name; there is {}", near.join(", "))
             }
         }
     }
@@ -258,10 +265,10 @@ fn check(name: &str, source: &NamedSource) -> Result<(), FetchError> {
         return fail(format!("every: {forms}"));
     }
     let word = format!("{{{part}}}");
-    let patterns = source.url.all().iter().chain(source.at.iter().flat_map(UrlPatterns::all));
-    let mut count = 0;
-    for pattern in patterns {
-        count += 1;
+    if source.url.is_empty() {
+        return fail("url: there is none".to_owned());
+    }
+    for pattern in source.url.iter().chain(&source.at) {
         if is_word(part) && !pattern.contains(&word) {
             return fail(format!("{pattern}: it has no {word}, which its name has"));
         }
@@ -277,7 +284,7 @@ fn check(name: &str, source: &NamedSource) -> Result<(), FetchError> {
             Err(error) => return fail(error.to_string()),
         }
     }
-    if count == 0 { fail("url: there is none".to_owned()) } else { Ok(()) }
+    Ok(())
 }
 
 #[cfg(test)]

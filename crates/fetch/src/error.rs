@@ -13,11 +13,11 @@ pub enum FetchError {
         /// The reason.
         what: &'static str,
     },
-    /// There is no source of this name.
+    /// There is no source of this name, or no table of its time.
     Name {
         /// The name.
         name: String,
-        /// What to give instead.
+        /// The reason, and what to give instead.
         what: String,
     },
     /// The definition of a source is invalid.
@@ -134,7 +134,7 @@ impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Url { url, what } => write!(f, "{url}: {what}"),
-            Self::Name { name, what } => write!(f, "{name}: no source has this name; {what}"),
+            Self::Name { name, what } => write!(f, "{name}: {what}"),
             Self::Definition { name, what } => write!(f, "the source {name}: {what}"),
             Self::Cache { what, error } => write!(f, "the cache: {what}: {error}"),
             Self::Offline { name } => {

@@ -44,7 +44,7 @@ mod folders;
 mod record;
 mod url;
 
-pub use catalog::{Catalog, FileUse, FoundSource, NamedSource, UrlPatterns};
+pub use catalog::{Catalog, FileUse, FoundSource, NamedSource, one_or_several};
 pub use clock::parse_duration;
 pub use error::FetchError;
 pub use fetcher::{FetchOptions, FetchWatch, Fetched, Fetcher, Freshness, Unwatched};

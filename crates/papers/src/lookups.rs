@@ -1,9 +1,12 @@
-//! Loops of lookups, to be timed by the thread's own clock.
+//! Engines that are measured, and loops of lookups, to be timed by the thread's own clock.
 
 use std::hint::black_box;
 
-use fibula_core::{Addr, Hop, Lookup};
+use fibula_core::{Addr, BoxedEngine, Hop, Lookup, Routes};
+use fibula_simd::Isa;
 use fibula_testkit::measure::fold;
+
+use crate::out::{Failure, note};
 
 /// Keys whose hops are kept at a time.
 const BATCH_MAX: usize = 1024;
@@ -29,6 +32,38 @@ pub fn one_by_one<A: Addr>(engine: &dyn Lookup<A>, keys: &[A]) -> u32 {
         change = hop & zero;
     }
     sum
+}
+
+/// An engine and its name.
+pub type Named<'a, A> = (&'a str, BoxedEngine<A>);
+
+/// The engines of these names that take the table and in which `wrong` finds no difference, and whether it found one in
+/// others. The user is told of those that are left out.
+///
+/// # Errors
+/// If there is no engine of a name.
+pub fn right_engines<'a, A: Addr>(
+    names: &[&'a str],
+    routes: &Routes<A>,
+    mut wrong: impl FnMut(&dyn Lookup<A>) -> Option<String>,
+) -> Result<(Vec<Named<'a, A>>, bool), Failure> {
+    let (mut engines, mut is_wrong) = (Vec::new(), false);
+    for &name in names {
+        let entry = fibula_baselines::registry()
+            .find::<A>(name)
+            .ok_or_else(|| format!("no engine {name} for IP{}", A::FAMILY))?;
+        match entry.build(routes, Isa::detect()) {
+            Err(error) => note(format_args!("{name} does not take the table: {error}")),
+            Ok(engine) => match wrong(&*engine) {
+                None => engines.push((name, engine)),
+                Some(wrong) => {
+                    note(format_args!("{name} is wrong and left out: {wrong}"));
+                    is_wrong = true;
+                }
+            },
+        }
+    }
+    Ok((engines, is_wrong))
 }
 
 #[cfg(test)]

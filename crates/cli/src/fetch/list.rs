@@ -22,7 +22,7 @@ pub fn run(names: &Names, as_json: bool) -> Result<Outcome, Failure> {
             objects.push(json!({
                 "name": name, "about": about, "every": every, "terms": terms,
                 "use": if source.file_use == FileUse::Vrps { "vrps" } else { "table" },
-                "urls": source.url.all(),
+                "urls": source.url,
                 "cached": cached.map(|file| json!({ "date": file.date(), "bytes": file.bytes })),
             }));
             continue;

@@ -41,6 +41,11 @@ fn a_wrong_configuration_is_named_by_its_line() {
         ("max-age = 'soon'\n", "config.toml, line 1: a duration is"),
         ("max-size = '1kb'\n", "config.toml, line 1: a size is"),
         ("table = \n", "config.toml, line 1: "),
+        (
+            "\ntable = 3\n",
+            "config.toml, line 2: invalid type: integer `3`, expected a text or a list of texts",
+        ),
+        ("table = ['a', 3]\n", "config.toml, line 1: invalid type: integer `3`, expected a string"),
         ("[sources.x]\nurl = 'file:///etc/passwd'\n", "the source x: "),
         ("[sources.x]\nurl = 'https://h/'\nkey = 1\n", "config.toml, line 3: unknown field `key`"),
     ] {
@@ -49,6 +54,13 @@ fn a_wrong_configuration_is_named_by_its_line() {
         assert_eq!(failed.code, 2, "{text}: {}", failed.out);
         assert!(failed.err.contains(sentence), "{text}: {}", failed.err);
     }
+    let absent = User::new("table = 'absent.csv'\n").run(&["lookup", "8.8.8.8"]);
+    assert_eq!(absent.code, 2);
+    assert!(
+        absent.err.starts_with("table absent.csv (by the configuration)\nfibula: absent.csv: "),
+        "{}",
+        absent.err
+    );
     let user = User::new("");
     let missing = finished(user.command(&["lookup", "8.8.8.8"]).env("FIBULA_CONFIG", "/no/file"));
     assert_eq!(missing.code, 2);

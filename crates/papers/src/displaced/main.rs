@@ -14,7 +14,7 @@ use fibula::sources::Source;
 use fibula_core::{Addr, Family, Hop, Lookup, Routes};
 use fibula_engines::BoxedEngine;
 use fibula_papers::clock::timed;
-use fibula_papers::lookups::in_batches;
+use fibula_papers::lookups::{in_batches, right_engines};
 use fibula_papers::out::{Csv, Failure, ended, note, parse_family, table};
 use fibula_simd::Isa;
 use fibula_testkit::Oracle;
@@ -210,8 +210,10 @@ fn cases<A: Addr>(
     keys: &[A],
     usual: &[&str],
 ) -> Result<(Vec<Case<A>>, bool), Failure> {
-    let usual: Vec<String> = usual.iter().map(|name| (*name).to_owned()).collect();
-    let names = if args.engines.is_empty() { &usual } else { &args.engines };
+    let names: Vec<&str> = match args.engines.is_empty() {
+        true => usual.to_vec(),
+        false => args.engines.iter().map(String::as_str).collect(),
+    };
     let right = answers(&Oracle::new(routes), keys);
     let mut of_nothing = vec![Hop::NONE; keys.len()];
     Nothing.lookup_batch(keys, &mut of_nothing);
@@ -227,26 +229,10 @@ fn cases<A: Addr>(
     };
     let nothing: BoxedEngine<A> = Box::new(Nothing);
     let mut cases = vec![case(NONE, nothing, of_nothing)];
-    let mut is_wrong = false;
-    for name in names {
-        let entry = fibula_baselines::registry()
-            .find::<A>(name)
-            .ok_or_else(|| format!("no engine {name} for IP{}", A::FAMILY))?;
-        let engine = match entry.build(routes, Isa::detect()) {
-            Ok(engine) => engine,
-            Err(error) => {
-                note(format_args!("{name} does not take the table: {error}"));
-                continue;
-            }
-        };
-        let engine_of: &dyn Lookup<A> = &*engine;
-        if let Some(wrong) = differences(engine_of, keys, &right, BURST).first() {
-            note(format_args!("{name} is wrong and left out: {wrong}"));
-            is_wrong = true;
-            continue;
-        }
-        cases.push(case(name, engine, right.clone()));
-    }
+    let (engines, is_wrong) = right_engines(&names, routes, |engine| {
+        differences(engine, keys, &right, BURST).into_iter().next()
+    })?;
+    cases.extend(engines.into_iter().map(|(name, engine)| case(name, engine, right.clone())));
     Ok((cases, is_wrong))
 }
 

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use fibula_core::{Addr, Routes};
+use fibula_papers::lookups::Named;
 use fibula_papers::out::{Cell, Failure, note};
 use fibula_simd::Isa;
 use fibula_testkit::measure::{fold, rounded};
 
-use crate::Named;
 use crate::pools::{Mode, Pool};
 
 /// The function at whose calls callgrind writes what it counted since the last one.

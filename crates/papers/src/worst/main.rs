@@ -9,9 +9,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use fibula::sources::Source;
-use fibula_core::{Addr, Family, Lookup, Routes};
+use fibula_core::{Addr, Family, Lookup};
 use fibula_engines::BoxedEngine;
 use fibula_papers::clock::timed;
+use fibula_papers::lookups::right_engines;
 use fibula_papers::out::{Csv, Failure, ended, note, parse_family, table};
 use fibula_simd::Isa;
 use fibula_testkit::measure::{differences, fold, median, rounded};
@@ -144,9 +145,6 @@ fn run(args: &Args) -> Result<bool, Failure> {
     }
 }
 
-/// An engine and its name.
-type Named<'a, A> = (&'a str, BoxedEngine<A>);
-
 /// An engine in a mode, with its worst addresses.
 struct Case<'a, A: Addr> {
     name: &'a str,
@@ -190,13 +188,15 @@ fn measure<A: Addr>(args: &Args, usual: &str, engines: &[&str]) -> Result<bool, 
     }
     let pools = common(routes, args.keys as usize, args.seed);
     if args.counted {
-        let (built, is_wrong) = built(&names, routes, pools.iter())?;
+        let (built, is_wrong) =
+            right_engines(&names, routes, |engine| wrong(engine, pools.iter()))?;
         counts::say_isa();
         counts::look_up(&built, &pools)?;
         return Ok(is_wrong);
     }
     let all = candidates(&pools, args.candidates as usize, args.seed);
-    let (built, mut is_wrong) = built(&names, routes, pools.iter().chain([&all]))?;
+    let (built, mut is_wrong) =
+        right_engines(&names, routes, |engine| wrong(engine, pools.iter().chain([&all])))?;
     let mut cases = Vec::new();
     for (name, engine) in &built {
         for mode in Mode::ALL {
@@ -255,36 +255,12 @@ fn measure<A: Addr>(args: &Args, usual: &str, engines: &[&str]) -> Result<bool, 
     Ok(is_wrong)
 }
 
-/// The engines that take the table and are right for all addresses, and whether others are wrong.
-fn built<'a, A: Addr>(
-    names: &[&'a str],
-    routes: &Routes<A>,
-    pools: impl Iterator<Item = &'a Pool<A>> + Clone,
-) -> Result<(Vec<Named<'a, A>>, bool), Failure> {
-    let (mut built, mut is_wrong) = (Vec::new(), false);
-    for &name in names {
-        let entry = fibula_baselines::registry()
-            .find::<A>(name)
-            .ok_or_else(|| format!("no engine {name} for IP{}", A::FAMILY))?;
-        let engine = match entry.build(routes, Isa::detect()) {
-            Ok(engine) => engine,
-            Err(error) => {
-                note(format_args!("{name} does not take the table: {error}"));
-                continue;
-            }
-        };
-        let wrong = pools.clone().find_map(|pool| {
-            let engine: &dyn Lookup<A> = &*engine;
-            differences(engine, &pool.keys, &pool.hops, 256).into_iter().next()
-        });
-        if let Some(wrong) = wrong {
-            note(format_args!("{name} is wrong and left out: {wrong}"));
-            is_wrong = true;
-            continue;
-        }
-        built.push((name, engine));
-    }
-    Ok((built, is_wrong))
+/// The first wrong answer to the addresses of any pool.
+fn wrong<'a, A: Addr>(
+    engine: &dyn Lookup<A>,
+    mut pools: impl Iterator<Item = &'a Pool<A>>,
+) -> Option<String> {
+    pools.find_map(|pool| differences(engine, &pool.keys, &pool.hops, 256).into_iter().next())
 }
 
 /// The nanoseconds of a lookup, and whether the hops are right.
