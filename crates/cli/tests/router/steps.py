@@ -87,11 +87,13 @@ def fast(here):
         here.notes.append("not with these ports")
         return
     for family in (4, 6):
-        before = here.fibula.in_kernel()
+        before, passed = here.fibula.in_kernel(), here.fibula.passed_on()
         count(here, "by programs", family, OF_C[family], 4, ["c"])
         found = here.fibula.in_kernel() - before
-        if found < here.packets:
-            raise Failed(f"of {here.packets} datagrams {found} were forwarded in the kernel")
+        passed = here.fibula.passed_on() - passed
+        # One checksum in 65,536 looks like one that is left to a device.
+        if found + min(passed["checksum"], 2) < here.packets:
+            raise Failed(f"of {here.packets} datagrams {found} were forwarded in the kernel; passed on: {dict(passed)}")
         here.notes.append(f"{found} of {here.packets}")
     wire.offload("c", "dC-far", wire.ETHTOOL_SGRO, False)
     time.sleep(1)

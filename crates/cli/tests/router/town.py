@@ -8,6 +8,7 @@ The links and namespaces are those of the test with daemons (../live/daemons.py)
 .1, the neighbour .2.
 """
 
+import collections
 import json
 import os
 import pathlib
@@ -127,9 +128,21 @@ class Fibula:
 
     def in_kernel(self):
         """Packets that programs in the kernel have forwarded."""
+        return sum(self.metric("xdp_packets").values())
+
+    def passed_on(self):
+        """Packets that these programs have passed on, by reason."""
+        found = collections.Counter()
+        for labels, count in self.metric("xdp_passed").items():
+            found[re.search(r'reason="(\w+)"', labels).group(1)] += count
+        return found
+
+    def metric(self, name):
+        """The values of a metric of the router, by labels."""
         with urllib.request.urlopen(f"http://{HTTP}/metrics") as answer:
             text = answer.read().decode()
-        return sum(int(count) for count in re.findall(r"^fibula_router_xdp_packets_total\{.*\} (\d+)$", text, re.M))
+        found = re.findall(rf"^fibula_router_{name}_total\{{(.*)\}} (\d+)$", text, re.M)
+        return {labels: int(count) for labels, count in found}
 
     def stop(self, number=signal.SIGTERM):
         seconds = self.daemon.stop(number)
