@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fibula_fetch::NamedSource;
+use fibula_fetch::{NamedSource, shown_name};
 use fibula_rib::Provenance;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
@@ -114,7 +114,8 @@ pub fn tables(named: &[String]) -> Result<Vec<String>, Failure> {
         },
     };
     if let Ok(mut chosen) = CHOSEN.lock() {
-        *chosen = Some((names.join(","), by));
+        let parts = names.iter().flat_map(|list| list.split(','));
+        *chosen = Some((parts.map(shown_name).collect::<Vec<_>>().join(","), by));
     }
     Ok(names)
 }

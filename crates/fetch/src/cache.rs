@@ -12,7 +12,9 @@ use serde::de::DeserializeOwned;
 use sha2::Digest;
 
 use crate::FetchError;
-use crate::record::{CachedFile, EntryRecord, PartRecord, VERSION, digest_of, hash_file, hex};
+use crate::record::{
+    CachedFile, EntryRecord, FOLDER, PartRecord, VERSION, digest_of, hash_file, hex,
+};
 use crate::url::plain;
 
 /// Maximum length of a record.
@@ -26,9 +28,14 @@ pub(crate) struct Entry {
 
 /// The right to change an entry, until it is dropped or the process ends.
 #[derive(Debug)]
-pub(crate) struct Locked(
-    #[allow(dead_code, reason = "the lock lasts as long as the open file")] Option<File>,
-);
+pub(crate) struct Locked(Option<File>);
+
+impl Locked {
+    /// Whether there is a lock, which lasts as long as the open file.
+    pub fn is_held(&self) -> bool {
+        self.0.is_some()
+    }
+}
 
 impl Entry {
     /// The entry of this key, with readable parts of its name in the name of the folder. Nothing is created.
@@ -77,7 +84,7 @@ impl Entry {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Locked(Some(file))),
-                // A file system without locks: two processes may both fetch, and each renames whole files.
+                // A file system without locks. Two processes may write to the same place, so what comes is read again.
                 Err(TryLockError::Error(_)) => return Ok(Locked(None)),
                 Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
                     return Err(FetchError::Locked { name: name.to_owned() });
@@ -136,7 +143,7 @@ impl Entry {
         before: Option<CachedFile>,
     ) -> Result<(CachedFile, PathBuf), FetchError> {
         let fail = |error| self.failed("keeping the file", error);
-        let (new, folder) = (self.folder.join("new"), self.folder.join(file.folder()));
+        let folder = self.folder.join(file.folder());
         let written = File::open(self.new_file(&file.file)).and_then(|file| {
             file.sync_all()?;
             // It does not change any more: a snapshot that nobody may write is mapped.
@@ -145,11 +152,10 @@ impl Entry {
             file.set_permissions(permissions)
         });
         written.map_err(fail)?;
-        // Of an interrupted commit, or of damage: the record does not name it, or names it with another content.
-        match fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
-            _ => fs::rename(&new, &folder).map_err(fail)?,
-        }
+        // The folder may be there: of the current file, which has the same content and another name, or of the one
+        // before. So no file in it is removed.
+        create_folder(&folder).map_err(fail)?;
+        fs::rename(self.new_file(&file.file), folder.join(&file.file)).map_err(fail)?;
         let _ = fs::remove_file(self.folder.join("new.json"));
         self.record(file.clone(), before)?;
         let path = self.path_of(&file);
@@ -162,20 +168,22 @@ impl Entry {
         current: CachedFile,
         before: Option<CachedFile>,
     ) -> Result<(), FetchError> {
-        let before = before.filter(|before| before.folder() != current.folder());
-        let record = EntryRecord { version: VERSION, current, before };
+        let place = |file: &CachedFile| Path::new(file.folder()).join(&file.file);
+        let before = before.filter(|before| place(before) != place(&current));
+        let record = EntryRecord { version: VERSION, current, before, failed: 0 };
         self.write_record("record.json", &record)?;
-        let keeps = |name: &str| {
-            name == record.current.folder()
-                || record.before.as_ref().is_some_and(|before| before.folder() == name)
-        };
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let is_file_folder =
-                name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-            if is_file_folder && !keeps(&name) {
-                let _ = fs::remove_dir_all(entry.path());
+        let kept: Vec<_> = record.before.iter().chain([&record.current]).map(place).collect();
+        for folder in entries_of(&self.folder) {
+            let name = folder.file_name().unwrap_or_default().as_encoded_bytes();
+            if name.len() != FOLDER || !name.iter().all(u8::is_ascii_hexdigit) {
+                continue;
             }
+            for file in entries_of(&folder) {
+                if !kept.iter().any(|kept| file.ends_with(kept)) {
+                    let _ = fs::remove_file(file);
+                }
+            }
+            let _ = fs::remove_dir(folder); // fails while it has a file
         }
         Ok(())
     }
@@ -186,6 +194,20 @@ impl Entry {
         record.before
     }
 
+    /// When the server was last asked in vain, if that was after the current file was checked: seconds since 1970,
+    /// else 0.
+    pub fn failed_at(&self) -> u64 {
+        let record: Option<EntryRecord> = read_record(&self.folder.join("record.json"));
+        record.map_or(0, |record| record.failed)
+    }
+
+    /// Notes a time at which the server was asked in vain, if that can be written.
+    pub fn note_failure(&self, now: u64) {
+        if let Some(record) = read_record::<EntryRecord>(&self.folder.join("record.json")) {
+            let _ = self.write_record("record.json", &EntryRecord { failed: now, ..record });
+        }
+    }
+
     fn write_record(&self, name: &str, record: &impl Serialize) -> Result<(), FetchError> {
         let write = || {
             let mut file = AtomicFile::create(&self.folder.join(name))?;
@@ -194,6 +216,11 @@ impl Entry {
         };
         write().map_err(|error| self.failed(name, error))
     }
+}
+
+/// What is in a folder.
+fn entries_of(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// A record; `None` if it is not there, too long, or damaged.

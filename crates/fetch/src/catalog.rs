@@ -10,6 +10,8 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::clock::{DAY, fill, is_dated, newest, parse_duration};
+use crate::fetcher::SourceFile;
+use crate::url::shown_name;
 use crate::{FetchError, Url};
 
 /// The sources that come with the program.
@@ -209,12 +211,13 @@ impl FoundSource {
         self.patterns.is_empty()
     }
 
-    /// The name of a file's entry in the cache; empty if its URL is the name.
-    pub fn entry(&self, file: usize) -> String {
-        match (self.at, self.patterns.len()) {
-            (Some(_), _) => String::new(),
-            (None, 1) => self.name.clone(),
-            (None, _) => format!("{}-{}", self.name, file + 1),
+    /// One of its files, as the cache keeps it: of a time by its URL, else by its name and definition.
+    pub fn file(&self, file: usize) -> SourceFile {
+        match self.patterns.get(file) {
+            Some(pattern) if self.at.is_none() => {
+                SourceFile { name: self.name.clone(), definition: pattern.clone() }
+            }
+            _ => SourceFile::default(),
         }
     }
 
@@ -270,7 +273,8 @@ fn check(name: &str, source: &NamedSource) -> Result<(), FetchError> {
     }
     for pattern in source.url.iter().chain(&source.at) {
         if is_word(part) && !pattern.contains(&word) {
-            return fail(format!("{pattern}: it has no {word}, which its name has"));
+            let shown = shown_name(pattern);
+            return fail(format!("{shown}: it has no {word}, which its name has"));
         }
         let filled = fill(&pattern.replace(&word, "x"), Moment::from_unix(0));
         match Url::parse(&filled) {

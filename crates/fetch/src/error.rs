@@ -44,6 +44,13 @@ pub enum FetchError {
         /// The source.
         name: String,
     },
+    /// An earlier attempt failed, and the next one is made after a while.
+    Failed {
+        /// The source.
+        name: String,
+        /// The time since that attempt.
+        ago: Duration,
+    },
     /// The server has no such file (status 404 or 410).
     NotFound {
         /// The URL, without secrets.
@@ -146,6 +153,11 @@ impl fmt::Display for FetchError {
             Self::Locked { name } => {
                 write!(f, "{name}: another process is fetching it, and did not end in time")
             }
+            Self::Failed { name, ago } => write!(
+                f,
+                "{name}: it could not be fetched {} s ago, and is asked for again after 10 minutes",
+                ago.as_secs()
+            ),
             Self::NotFound { url } => write!(f, "{url}: the server has no such file"),
             Self::Status { url, status } => {
                 let text = ureq::http::StatusCode::from_u16(*status);

@@ -12,6 +12,9 @@ use crate::clock::now;
 use crate::record::{CachedFile, PartRecord};
 use crate::url::Url;
 
+/// How long no server is asked again for a file after it could not be had, if an older one can be used.
+const REST: Duration = Duration::from_secs(600);
+
 /// How files are fetched.
 #[derive(Clone, Debug)]
 pub struct FetchOptions {
@@ -107,6 +110,15 @@ pub struct Fetched {
     pub freshness: Freshness,
 }
 
+/// Whose file it is: the cache keeps one for each. By default it is that of a URL alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceFile {
+    /// The name of a source that keeps one file whatever its URL is at a time. Empty: the URL stands for it.
+    pub name: String,
+    /// From what the source makes the file's URL: if that changes, it is another file.
+    pub definition: String,
+}
+
 /// Fetches files into a cache.
 pub struct Fetcher {
     options: FetchOptions,
@@ -132,23 +144,24 @@ impl Fetcher {
     }
 
     /// The newest file of a source. `urls` has its possible URLs, the newest first: the first one that the server has
-    /// counts. `name` is the name of a source that keeps one file whatever its URL; an empty one stands for the URL.
+    /// counts.
     ///
     /// # Errors
     /// If there is neither a new file nor an old one.
     pub fn get(
         &self,
-        name: &str,
+        source: &SourceFile,
         urls: &[Url],
         watch: &mut dyn FetchWatch,
     ) -> Result<Fetched, FetchError> {
+        let name = &source.name;
         let Some(first) = urls.first() else {
             let what = "it has no URL".to_owned();
-            return Err(FetchError::Definition { name: name.to_owned(), what });
+            return Err(FetchError::Definition { name: name.clone(), what });
         };
-        let shown = if name.is_empty() { first.shown() } else { name.to_owned() };
-        let entry = self.entry(name, first);
-        if let Some(found) = self.without_network(&entry) {
+        let shown = if name.is_empty() { first.shown() } else { name.clone() };
+        let entry = self.entry(source, first);
+        if let Some(found) = self.without_network(&entry, &shown) {
             return Ok(found);
         }
         if self.options.offline {
@@ -162,26 +175,34 @@ impl Fetcher {
     }
 
     /// The file of the cache, if there is one. The server is not asked.
-    pub fn cached(&self, name: &str, url: &Url) -> Option<CachedFile> {
-        self.entry(name, url).current().map(|(file, _)| file)
+    pub fn cached(&self, source: &SourceFile, url: &Url) -> Option<CachedFile> {
+        self.entry(source, url).current().map(|(file, _)| file)
     }
 
-    fn entry(&self, name: &str, url: &Url) -> Entry {
-        match name.is_empty() {
-            true => Entry::new(&self.options.cache, url.host(), &format!("url {}", url.whole())),
-            false => Entry::new(&self.options.cache, name, &format!("name {name}")),
-        }
+    fn entry(&self, source: &SourceFile, url: &Url) -> Entry {
+        let SourceFile { name, definition } = source;
+        let (readable, key) = match name.is_empty() {
+            true => (url.host(), format!("url {}", url.whole())),
+            false => (name.as_str(), format!("name {name}\n{definition}")),
+        };
+        Entry::new(&self.options.cache, readable, &key)
     }
 
     /// A file for which the server need not be asked.
-    fn without_network(&self, entry: &Entry) -> Option<Fetched> {
+    fn without_network(&self, entry: &Entry, name: &str) -> Option<Fetched> {
         let (file, _) = entry.current()?;
-        let age = now().checked_sub(file.checked);
-        let is_recent = age.is_some_and(|age| age < self.options.max_age.as_secs());
-        let freshness = match (is_recent, self.options.offline) {
-            (_, true) => Freshness::Offline,
-            (true, false) => Freshness::Recent,
-            (false, false) => return None,
+        let ago = |then: u64| now().checked_sub(then).map(Duration::from_secs);
+        let is_recent = |then: u64, age| ago(then).is_some_and(|ago| ago < age);
+        let max_age = self.options.max_age;
+        let failed = entry.failed_at();
+        let freshness = if self.options.offline {
+            Freshness::Offline
+        } else if is_recent(file.checked, max_age) {
+            Freshness::Recent
+        } else if is_recent(failed, max_age.min(REST)) {
+            Freshness::Kept(FetchError::Failed { name: name.to_owned(), ago: ago(failed)? })
+        } else {
+            return None;
         };
         let (file, path) = entry.intact()?;
         Some(Fetched { path, file, freshness })
@@ -200,7 +221,7 @@ impl Fetcher {
             has_waited = true;
             watch.waits();
         };
-        let _lock = entry.lock(name, self.options.total, &mut waits)?;
+        let lock = entry.lock(name, self.options.total, &mut waits)?;
         if has_waited
             && let Some((file, path)) = entry.intact()
             && now().saturating_sub(file.checked) < 60
@@ -209,14 +230,36 @@ impl Fetcher {
             return Ok(Fetched { path, file, freshness: Freshness::Recent });
         }
         let current = entry.intact().map(|(file, _)| file);
+        let asked = self.first_of(entry, name, urls, current.as_ref(), watch);
+        let kept = asked.and_then(|answer| self.keep(entry, answer, current));
+        match &kept {
+            Err(_) => entry.note_failure(now()),
+            // Without a lock another process may have written to the same place.
+            Ok(_) if !lock.is_held() && entry.intact().is_none() => {
+                let error = std::io::ErrorKind::Interrupted.into();
+                return Err(entry.failed("keeping the file, which another process fetches", error));
+            }
+            Ok(_) => {}
+        }
+        kept
+    }
+
+    /// The answer for the first of these URLs that the server has.
+    fn first_of(
+        &self,
+        entry: &Entry,
+        name: &str,
+        urls: &[Url],
+        current: Option<&CachedFile>,
+        watch: &mut dyn FetchWatch,
+    ) -> Result<Answer, FetchError> {
         let mut error = None;
         for url in urls {
-            match self.ask(entry, url, current.as_ref(), watch) {
-                Ok(answer) => return self.keep(entry, answer, current),
+            match self.ask(entry, url, current, watch) {
                 Err(missing @ FetchError::NotFound { .. }) => {
                     error.get_or_insert(missing);
                 }
-                Err(other) => return Err(other),
+                answer => return answer,
             }
         }
         Err(error.unwrap_or_else(|| FetchError::Offline { name: name.to_owned() }))

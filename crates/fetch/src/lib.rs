@@ -6,12 +6,12 @@
 //! ([`Freshness::Kept`]).
 //!
 //! ```
-//! use fibula_fetch::{FetchOptions, Fetcher, Unwatched, Url};
+//! use fibula_fetch::{FetchOptions, Fetcher, SourceFile, Unwatched, Url};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! let options = FetchOptions { offline: true, ..FetchOptions::new(folder.path()) };
 //! let url = Url::parse("https://data.example/networks.csv")?;
-//! let error = Fetcher::new(options).get("", &[url], &mut Unwatched).err();
+//! let error = Fetcher::new(options).get(&SourceFile::default(), &[url], &mut Unwatched).err();
 //! assert!(error.is_some_and(|error| error.to_string().contains("nothing is fetched offline")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -47,10 +47,10 @@ mod url;
 pub use catalog::{Catalog, FileUse, FoundSource, NamedSource, one_or_several};
 pub use clock::parse_duration;
 pub use error::FetchError;
-pub use fetcher::{FetchOptions, FetchWatch, Fetched, Fetcher, Freshness, Unwatched};
+pub use fetcher::{FetchOptions, FetchWatch, Fetched, Fetcher, Freshness, SourceFile, Unwatched};
 pub use folders::{cache_folder, config_file};
 pub use record::CachedFile;
-pub use url::Url;
+pub use url::{Url, shown_name};
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

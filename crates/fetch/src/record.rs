@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 pub struct CachedFile {
     /// The URL that it was read from, without secrets.
     pub url: String,
-    /// SHA-256 of the whole URL: a definition that changes is noticed.
+    /// SHA-256 of the whole URL: validators of another URL's file are not sent.
     pub url_sha256: String,
     /// The name of the file.
     pub file: String,
@@ -55,7 +55,7 @@ impl CachedFile {
 }
 
 /// Characters of a digest in the name of a folder.
-const FOLDER: usize = 16;
+pub(crate) const FOLDER: usize = 16;
 
 /// The record of an entry: the current file, and the one before it, which readers may still use.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -64,6 +64,9 @@ pub(crate) struct EntryRecord {
     pub version: u32,
     pub current: CachedFile,
     pub before: Option<CachedFile>,
+    /// When the server was asked in vain since: seconds since 1970, or 0.
+    #[serde(default)]
+    pub failed: u64,
 }
 
 /// The version that is written.

@@ -124,6 +124,21 @@ pub(crate) fn plain(name: &str) -> String {
     name[from..].trim_start_matches(['.', '-', '_']).to_owned()
 }
 
+/// A name of a table, a source or a pattern of URLs as it is printed: of a URL without user, password and query, which
+/// may be secrets.
+///
+/// ```
+/// use fibula_fetch::shown_name;
+/// assert_eq!(shown_name("https://me:word@h/{year}.csv?key=abc"), "https://h/{year}.csv?...");
+/// assert_eq!(shown_name("what?.csv"), "what?.csv");
+/// ```
+pub fn shown_name(name: &str) -> String {
+    match Url::is_one(name) {
+        true => Url::parse(name).map_or_else(|_| shorten(name), |url| url.shown()),
+        false => name.to_owned(),
+    }
+}
+
 /// The beginning of a text that is no URL, without what is before an `@` and behind a `?`.
 fn shorten(text: &str) -> String {
     let text = text.split('?').next().unwrap_or_default();

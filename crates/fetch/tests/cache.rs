@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fibula_fetch::{FetchError, FetchOptions, Fetched, Fetcher, Freshness, Url};
+use fibula_fetch::{FetchError, FetchOptions, Fetched, Fetcher, Freshness, SourceFile, Url};
 
 use crate::server::{Server, Step, head, whole};
 use crate::{Watched, content, get, options};
@@ -16,6 +16,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
     }
     found
+}
+
+fn named(name: &str) -> SourceFile {
+    SourceFile { name: name.to_owned(), definition: String::new() }
 }
 
 #[test]
@@ -139,14 +143,73 @@ fn of_several_urls_the_newest_that_is_there_counts() {
     let urls: Vec<Url> =
         ["/4", "/3", "/2", "/1"].map(|path| Url::parse(&server.url(path)).unwrap()).to_vec();
     let fetcher = Fetcher::new(options(cache.path()));
-    let first = fetcher.get("mine", &urls, &mut Watched::default()).unwrap();
+    let first = fetcher.get(&named("mine"), &urls, &mut Watched::default()).unwrap();
     assert_eq!((content(&first), first.file.url), ("two".to_owned(), urls[2].shown()));
-    let second = fetcher.get("mine", &urls, &mut Watched::default()).unwrap();
+    let second = fetcher.get(&named("mine"), &urls, &mut Watched::default()).unwrap();
     assert!(matches!(second.freshness, Freshness::Unchanged));
     assert_eq!(server.requests().len(), 6);
-    assert_eq!(fetcher.cached("mine", &urls[0]).unwrap().sha256, first.file.sha256);
-    let none = fetcher.get("other", &urls[..2], &mut Watched::default()).unwrap_err();
+    assert_eq!(fetcher.cached(&named("mine"), &urls[0]).unwrap().sha256, first.file.sha256);
+    let none = fetcher.get(&named("other"), &urls[..2], &mut Watched::default()).unwrap_err();
     assert!(matches!(none, FetchError::NotFound { url } if url.ends_with("/4")));
+}
+
+#[test]
+fn a_file_of_a_new_name_leaves_the_one_before_it() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = Server::of("same");
+    let fetcher = Fetcher::new(options(cache.path()));
+    let mut paths = Vec::new();
+    for day in ["1.csv", "2.csv", "3.csv"] {
+        let url = Url::parse(&server.url(&format!("/{day}"))).unwrap();
+        let fetched = fetcher.get(&named("daily"), &[url], &mut Watched::default()).unwrap();
+        assert!(matches!(fetched.freshness, Freshness::New));
+        assert!(fetched.path.ends_with(day));
+        paths.push(fetched.path);
+    }
+    assert_eq!(paths.iter().map(|path| path.exists()).collect::<Vec<_>>(), [false, true, true]);
+}
+
+#[test]
+fn a_source_of_another_definition_is_another_file() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = Server::start(|_, request| whole(200, &[], &request.path));
+    let hour = FetchOptions { max_age: Duration::from_secs(3600), ..options(cache.path()) };
+    let fetcher = Fetcher::new(hour);
+    for (path, requests) in [("/one", 1), ("/two", 2), ("/one", 2)] {
+        let source = SourceFile { definition: path.to_owned(), ..named("mine") };
+        let url = Url::parse(&server.url(path)).unwrap();
+        let fetched = fetcher.get(&source, &[url], &mut Watched::default()).unwrap();
+        assert_eq!((&*content(&fetched), server.requests().len()), (path, requests));
+    }
+}
+
+#[test]
+fn a_server_that_failed_is_not_asked_again_at_once() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = Server::start(|number, _| match number {
+        0 | 2 => whole(200, &[], "good"),
+        _ => whole(500, &[], ""),
+    });
+    let url = server.url("/t.txt");
+    get(options(cache.path()), &url).unwrap();
+    // Whoever always asks is not kept from it.
+    let failed = |fetched: &Fetched| match &fetched.freshness {
+        Freshness::Kept(error) => matches!(error, FetchError::Failed { .. }),
+        other => panic!("{other:?}"),
+    };
+    assert!(!failed(&get(options(cache.path()), &url).unwrap()));
+    let record = files(cache.path()).into_iter().find(|path| path.ends_with("record.json"));
+    let record = record.unwrap();
+    let text = fs::read_to_string(&record).unwrap();
+    let checked = text.lines().find(|line| line.contains("checked")).unwrap();
+    fs::write(&record, text.replace(checked, "\"checked\": 0")).unwrap();
+    let hour = FetchOptions { max_age: Duration::from_secs(3600), ..options(cache.path()) };
+    assert!(failed(&get(hour.clone(), &url).unwrap()));
+    assert_eq!(server.requests().len(), 2);
+    // What is found later ends it.
+    assert!(matches!(get(options(cache.path()), &url).unwrap().freshness, Freshness::Unchanged));
+    assert!(matches!(get(hour, &url).unwrap().freshness, Freshness::Recent));
+    assert_eq!(server.requests().len(), 3);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fibula_fetch::{FetchError, FetchOptions, Fetcher, Freshness, Url};
+use fibula_fetch::{FetchError, FetchOptions, Fetcher, Freshness, SourceFile, Url};
 
 use crate::server::{Server, Step, head, whole};
 use crate::{Watched, content, get, options};
@@ -40,7 +40,8 @@ fn a_transfer_goes_on_where_it_broke_off() {
     });
     let mut watched = Watched::default();
     let url = Url::parse(&server.url("/t")).unwrap();
-    let fetched = Fetcher::new(thrice(cache.path())).get("", &[url], &mut watched).unwrap();
+    let fetcher = Fetcher::new(thrice(cache.path()));
+    let fetched = fetcher.get(&SourceFile::default(), &[url], &mut watched).unwrap();
     assert_eq!((content(&fetched).as_str(), watched.again, watched.checked), (TEXT, 2, 1));
     assert_eq!(watched.progress.last(), Some(&(10, Some(10))));
     let known = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";

@@ -8,7 +8,7 @@ mod server;
 use std::path::Path;
 use std::time::Duration;
 
-use fibula_fetch::{FetchError, FetchOptions, FetchWatch, Fetched, Fetcher, Url};
+use fibula_fetch::{FetchError, FetchOptions, FetchWatch, Fetched, Fetcher, SourceFile, Url};
 
 /// Options for tests: no proxies, no hour without a question, little patience.
 fn options(cache: &Path) -> FetchOptions {
@@ -51,7 +51,11 @@ impl FetchWatch for Watched {
 
 /// Fetches one URL.
 fn get(options: FetchOptions, url: &str) -> Result<Fetched, FetchError> {
-    Fetcher::new(options).get("", &[Url::parse(url).unwrap()], &mut Watched::default())
+    Fetcher::new(options).get(
+        &SourceFile::default(),
+        &[Url::parse(url).unwrap()],
+        &mut Watched::default(),
+    )
 }
 
 /// The content of a fetched file.

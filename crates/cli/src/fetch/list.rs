@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use fibula_fetch::{CachedFile, Fetcher, FileUse, NamedSource};
+use fibula_fetch::{CachedFile, Fetcher, FileUse, NamedSource, shown_name};
 use serde_json::json;
 
 use super::date;
@@ -21,8 +21,12 @@ pub fn run(names: &Names, as_json: bool) -> Result<Outcome, Failure> {
         if as_json {
             objects.push(json!({
                 "name": name, "about": about, "every": every, "terms": terms,
-                "use": if source.file_use == FileUse::Vrps { "vrps" } else { "table" },
-                "urls": source.url,
+                "use": match source.file_use {
+                    FileUse::Table => "table",
+                    FileUse::Vrps => "vrps",
+                    FileUse::Any => "any",
+                },
+                "urls": source.url.iter().map(|url| shown_name(url)).collect::<Vec<_>>(),
                 "cached": cached.map(|file| json!({ "date": file.date(), "bytes": file.bytes })),
             }));
             continue;
@@ -45,5 +49,5 @@ pub fn run(names: &Names, as_json: bool) -> Result<Outcome, Failure> {
 fn cached(names: &Names, fetcher: &Fetcher, name: &str) -> Option<CachedFile> {
     let source = names.catalog.find(name).ok()?;
     let urls = source.candidates(0).ok()?;
-    fetcher.cached(&source.entry(0), urls.first()?)
+    fetcher.cached(&source.file(0), urls.first()?)
 }

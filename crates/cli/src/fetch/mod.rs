@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use fibula_fetch::{CachedFile, Fetched, FileUse, Freshness};
+use fibula_fetch::{CachedFile, Fetched, FileUse, Freshness, shown_name};
 use serde_json::{Value as Json, json};
 
 use crate::config::parse_size;
@@ -145,6 +145,7 @@ fn copied(found: &[(&str, Fetched)], output: &Path) -> Result<PathBuf, Failure> 
 /// Says on standard error what came, or which date is used.
 fn say(name: &str, fetched: &Fetched, every: bool) {
     use io::IsTerminal;
+    let name = shown_name(name);
     let CachedFile { bytes, .. } = fetched.file;
     let (date, asked) = (date(&fetched.file), utc(fetched.file.checked));
     match &fetched.freshness {
@@ -179,7 +180,7 @@ fn object(name: &str, fetched: &Fetched) -> Json {
         Freshness::Kept(error) => ("kept", Some(error.to_string())),
     };
     json!({
-        "name": name, "url": file.url, "path": fetched.path.display().to_string(), "state": freshness,
+        "name": shown_name(name), "url": file.url, "path": fetched.path.display().to_string(), "state": freshness,
         "reason": reason, "bytes": file.bytes, "sha256": file.sha256, "date": file.date(),
         "fetched": file.fetched, "checked": file.checked,
     })

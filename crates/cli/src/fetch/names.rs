@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use fibula_fetch::{
-    Catalog, FetchOptions, Fetched, Fetcher, FileUse, FoundSource, Url, cache_folder,
+    Catalog, FetchOptions, Fetched, Fetcher, FileUse, FoundSource, SourceFile, Url, cache_folder,
 };
 
 use super::check::Checking;
@@ -73,7 +73,8 @@ impl Names {
             };
             let shown = url.shown();
             let mut checking = Checking::new(&shown, file_use, read);
-            return Ok((vec![fetcher.get("", &[url], &mut checking)?], Vec::new()));
+            let fetched = fetcher.get(&SourceFile::default(), &[url], &mut checking)?;
+            return Ok((vec![fetched], Vec::new()));
         }
         let source = self.catalog.find(name)?;
         let file_use = use_of(name, &source, wanted)?;
@@ -85,7 +86,7 @@ impl Names {
         for number in 0..source.len() {
             let urls = source.candidates(number)?;
             let mut checking = Checking::new(name, file_use, &read);
-            files.push(fetcher.get(&source.entry(number), &urls, &mut checking)?);
+            files.push(fetcher.get(&source.file(number), &urls, &mut checking)?);
         }
         Ok((files, source.names))
     }
@@ -110,8 +111,9 @@ fn use_of(name: &str, source: &FoundSource, wanted: Wanted) -> Result<FileUse, F
 /// A file that this process got.
 #[derive(Clone)]
 struct Found {
-    /// Its URL, without secrets.
-    url: String,
+    /// What messages and reports call it: its URL without secrets, and the source if that names its columns, since
+    /// URLs that differ in a query only are shown alike.
+    shown: String,
     path: PathBuf,
     /// The names of its columns, if its source has some.
     names: Vec<String>,
@@ -121,12 +123,13 @@ struct Found {
 /// one.
 static FOUND: Mutex<BTreeMap<String, Vec<Found>>> = Mutex::new(BTreeMap::new());
 
-/// The names of the columns of files that this process got, by their URLs and their paths.
+/// The names of the columns of files that this process got, by their shown names and their paths.
 pub fn column_names() -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::new();
     if let Ok(found) = FOUND.lock() {
-        for Found { url, path, names } in found.values().flatten().filter(|f| !f.names.is_empty()) {
-            all.insert(url.clone(), names.clone());
+        for Found { shown, path, names } in found.values().flatten().filter(|f| !f.names.is_empty())
+        {
+            all.insert(shown.clone(), names.clone());
             all.insert(path.display().to_string(), names.clone());
         }
     }
@@ -140,12 +143,14 @@ fn files(name: &str, file_use: FileUse, read: &ReadArgs) -> Result<Vec<Found>, F
     }
     let inner = name.strip_prefix(PREFIX).unwrap_or(name);
     let (fetched, names) = Names::open()?.get(inner, Wanted::Used(file_use), read)?;
-    let shown = match Url::is_one(name) {
-        true => Url::parse(name)?.shown(),
-        false => name.to_owned(),
+    fetched.iter().for_each(|file| say(name, file, false));
+    let found = |Fetched { path, file, .. }: Fetched| {
+        let shown = match names.is_empty() {
+            true => file.url,
+            false => format!("{name} ({})", file.url),
+        };
+        Found { shown, path, names: names.clone() }
     };
-    fetched.iter().for_each(|file| say(&shown, file, false));
-    let found = |file: Fetched| Found { url: file.file.url, path: file.path, names: names.clone() };
     let files: Vec<_> = fetched.into_iter().map(found).collect();
     if let Ok(mut found) = FOUND.lock() {
         found.insert(name.to_owned(), files.clone());
@@ -153,10 +158,10 @@ fn files(name: &str, file_use: FileUse, read: &ReadArgs) -> Result<Vec<Found>, F
     Ok(files)
 }
 
-/// The tables of a URL or of a named source, called by their URLs.
+/// The tables of a URL or of a named source, with the names that reports call them.
 pub fn tables(name: &str, read: &ReadArgs) -> Result<Vec<(String, Source)>, Failure> {
     let files = files(name, FileUse::Table, read)?;
-    files.into_iter().map(|file| Ok((file.url, Source::parse(text(&file.path)?)?))).collect()
+    files.into_iter().map(|file| Ok((file.shown, Source::parse(text(&file.path)?)?))).collect()
 }
 
 /// Files of VRPs: those of the network are replaced by the files that were fetched.

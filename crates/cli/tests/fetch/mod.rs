@@ -218,6 +218,48 @@ fn named_sources_of_the_configuration() {
 }
 
 #[test]
+fn secrets_of_a_url_are_not_printed() {
+    let server = Server::start(|_, request| match request.path.contains("key=verysecret") {
+        true => whole(200, &[], TABLE),
+        false => whole(403, &[], ""),
+    });
+    let url = server.url("/t.csv?key=verysecret");
+    let user = User::new(&format!(
+        "table = '{url}'\n[sources.mine]\nurl = '{url}'\nnames = ['prefix', 'a', 'b']\n"
+    ));
+    let both = format!("{url},{url}");
+    for result in [
+        user.done(&["fetch", &url]),
+        user.done(&["fetch", "--json", &url]),
+        user.done(&["fetch", "--list", "--json"]),
+        user.done(&["lookup", "10.1.2.3"]),
+        user.done(&["lookup", "--json", "--table", "fetch:mine", "10.1.2.3"]),
+        user.done(&["stats", "--json", "--table", &url]),
+        finished(user.command(&["lookup", "10.1.2.3"]).env("FIBULA_TABLE", &both)),
+        user.offline(&["lookup", "10.1.2.3"]),
+        user.run(&["lookup", "--table", &url.replace("verysecret", "verysecret2&x=["), "10.1.2.3"]),
+        user.run(&["fetch", &url.replace("?key=", "?ky=")]),
+    ] {
+        let CommandOutput { out, err, .. } = result;
+        assert!(!out.contains("verysecret") && !err.contains("verysecret"), "{out}{err}");
+    }
+}
+
+#[test]
+fn urls_that_differ_in_a_query_keep_their_columns() {
+    let server = Server::start(|_, request| match request.path.contains("n=1") {
+        true => whole(200, &[], "10.0.0.0/8,hq\n"),
+        false => whole(200, &[], "10.0.0.0/8,hq,it\n"),
+    });
+    let config = "[sources.a]\nurl = 'HOST/t?n=1'\nnames = ['prefix', 'site']\n\
+                  [sources.b]\nurl = 'HOST/t?n=2'\nnames = ['prefix', 'place', 'owner']\n";
+    let user = User::new(&config.replace("HOST", &server.address));
+    let found = user.done(&["lookup", "--layer", "x=fetch:a", "--layer", "y=fetch:b", "10.1.2.3"]);
+    let header = found.out.lines().next().unwrap_or_default();
+    assert!(["site", "place", "owner"].iter().all(|name| header.contains(name)), "{}", found.out);
+}
+
+#[test]
 fn outputs() {
     let user = User::new("");
     let server = Server::of(TABLE);
