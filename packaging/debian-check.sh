@@ -1,5 +1,5 @@
 #!/bin/sh
-# In a fresh root (tools/debian.sh): install, upgrade or remove the packages, and what must be true then.
+# In a fresh root (tools/debian.sh): install, upgrade, purge or remove the packages, and what must be true then.
 set -eu
 cd /packages
 
@@ -28,6 +28,11 @@ answers() {
     done
 }
 
+nothing_left() {
+    present >after
+    diff before after || fail "what the packages left behind is above"
+}
+
 case $1 in
     install)
         ! command -v cc >/dev/null || fail "this root has a compiler"
@@ -43,6 +48,11 @@ case $1 in
         answers
         [ -e /var/lib/fibula/rib.fib ] || fail "the upgrade has removed a checkpoint"
         ;;
+    purge)
+        # shellcheck disable=SC2046 # one word a package
+        dpkg --purge $(dpkg-query -W -f '${Package}\n' '*fibula*')
+        nothing_left
+        ;;
     remove)
         names=$(dpkg-query -W -f '${Package}\n' '*fibula*')
         # shellcheck disable=SC2086 # one word a package
@@ -50,7 +60,6 @@ case $1 in
         [ -e /var/lib/fibula/rib.fib ] || fail "a removal that is no purge has removed a checkpoint"
         # shellcheck disable=SC2086
         dpkg --purge $names
-        present >after
-        diff before after || fail "what the packages left behind is above"
+        nothing_left
         ;;
 esac

@@ -59,7 +59,9 @@ debian_packages() {
     cp -al "$target/deb/staged" "$folder/staged"
     cp -R packaging/debian "$debian"
     mv "$debian/libfibula@ABI@.install" "$debian/libfibula$abi.install"
-    sed -i -e "s/@ABI@/$abi/; s/@VERSION@/$version/; s/@MAINTAINER@/$maintainer/" "$debian/control" "$debian/rules"
+    # A name is any text: what sed would read as its own is escaped.
+    name=$(printf '%s' "$maintainer" | sed 's,[\\/&],\\&,g')
+    sed -i -e "s/@ABI@/$abi/; s/@VERSION@/$version/; s/@MAINTAINER@/$name/" "$debian/control" "$debian/rules"
     # Our licence as lines of a field: indented, a dot for an empty one.
     sed 's/^$/./; s/^/ /' LICENSE-MIT >"$debian/mit"
     sed -i -e "/^@MIT@$/{r $debian/mit" -e 'd}' "$debian/copyright"
@@ -87,22 +89,28 @@ units() {
     rm -r "$folder"
 }
 
-# debian_check: installs, upgrades and removes the packages in a root without a compiler, a network or systemd, and checks
-# the units.
-debian_check() {
-    local root=$target/deb/root began suite
+# fresh_root ROOT [PACKAGE,...]: the system of this machine without a compiler or systemd, in a folder. It needs root.
+fresh_root() {
     [ "$(id -u)" = 0 ] || die "run this as root: it enters a root of its own (chroot)"
-    packages mmdebstrap=mmdebstrap unshare=util-linux systemd-analyze=systemd
-    suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    packages mmdebstrap=mmdebstrap unshare=util-linux
     step "a fresh root"
-    mmdebstrap --quiet --variant=minbase "$suite" "$root"
+    rm -rf "$1"
+    mmdebstrap --quiet --variant=minbase ${2:+--include="$2"} "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$1"
+}
+
+# debian_check: installs, upgrades and removes the packages in a fresh root, with a network and without one, and checks the
+# units.
+debian_check() {
+    local root=$target/deb/root
+    packages systemd-analyze=systemd
+    fresh_root "$root"
     mkdir -p "$root/packages/next"
     cp "$target"/deb/*.deb "$root/packages/"
     install -m 755 packaging/debian-check.sh "$root/packages/check"
     step "installed"
-    began=$SECONDS
-    unshare --net chroot "$root" /packages/check install
-    [ $((SECONDS - began)) -lt 30 ] || die "from the packages to the first answer took $((SECONDS - began)) seconds"
+    timed "from the packages to the first answers, with a network" chroot "$root" /packages/check install
+    chroot "$root" /packages/check purge
+    timed "from the packages to the first answers, without a network" unshare --net chroot "$root" /packages/check install
     step "the units"
     units "$root"
     step "upgraded and removed"

@@ -94,6 +94,14 @@ times() {
     printf '%6d  in all\n' "$SECONDS" >&2
 }
 
+# timed WHAT COMMAND...: runs it and says how many seconds it took. No check depends on that: it is the machine's load, too.
+timed() {
+    # shellcheck disable=SC2034 # bash's own
+    local TIMEFORMAT="==> $1: %R s"
+    shift
+    time "$@"
+}
+
 # begin FUNCTION: runs it beside what comes next; `end` waits for it, shows what it printed, and fails if it has failed.
 beside=
 begin() {
