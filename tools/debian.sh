@@ -5,7 +5,7 @@
 
 # deb [--check] [TRIPLE]: the packages for Debian, in target/deb, with binaries for every Linux that has glibc 2.28.
 deb() {
-    local check='' triple architecture multiarch staged=$target/deb/staged
+    local check='' triple architecture multiarch staged=$target/deb-new/staged
     [ "${1:-}" != --check ] || { check=1; shift; }
     triple=${1:-$(uname -m)-unknown-linux-gnu}
     case $triple in
@@ -16,17 +16,20 @@ deb() {
     packages dpkg-buildpackage=dpkg-dev dh=debhelper fakeroot=fakeroot lintian=lintian
     [ -z "$check" ] || [ "$architecture" = "$(dpkg --print-architecture)" ] ||
         die "packages for $architecture cannot be installed on this machine: leave --check out"
-    rm -rf "$target/deb" && mkdir -p "$staged"/{tree,fibula,library}
-    published_command "$triple" "$target/deb/command"
+    rm -rf "$target/deb-new" && mkdir -p "$staged"/{tree,fibula,library}
+    published_command "$triple" "$target/deb-new/command"
     published_library "$triple" "$staged/tree/usr" "lib/$multiarch"
-    debian_files "$triple" "$target/deb/command" "$staged"
+    debian_files "$triple" "$target/deb-new/command" "$staged"
     step "Debian packages for $architecture"
     debian_packages "$(version)" "$architecture"
     # What only a package in Debian's own archive needs, such as the number of a bug, are notes of lintian, not warnings.
-    lintian --fail-on error --fail-on warning --allow-root "$target"/deb/*.changes
+    lintian --fail-on error --fail-on warning --allow-root "$target"/deb-new/*.changes
     [ -z "$check" ] || debian_check
-    rm -rf "$staged" "$target/deb/command"
-    ls -l "$target"/deb/*.deb
+    rm -rf "$staged" "$target/deb-new/command"
+    ls -l "$target"/deb-new/*.deb
+    mkdir -p "$target/deb"
+    mv "$target"/deb-new/*.{deb,changes,buildinfo} "$target/deb/"
+    rm -rf "$target/deb-new"
 }
 
 # debian_files TRIPLE COMMAND STAGED: the command's files where Debian has them, and licences.
@@ -49,14 +52,14 @@ debian_files() {
 # debian_packages VERSION ARCHITECTURE: makes the packages of what is staged. Who publishes them sets DEBEMAIL and
 # DEBFULLNAME, as for Debian's own tools.
 debian_packages() {
-    local version=$1 folder=$target/deb/fibula-$1 debian=$target/deb/fibula-$1/debian abi maintainer name date
+    local version=$1 folder=$target/deb-new/fibula-$1 debian=$target/deb-new/fibula-$1/debian abi maintainer name date
     maintainer="${DEBFULLNAME:-The fibula authors} <${DEBEMAIL:-fibula@example.org}>"
     abi=$(soname)
     abi=${abi#libfibula.so.}
     # Packages of one commit are equal.
     date=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
     rm -rf "$folder" && mkdir -p "$folder"
-    cp -al "$target/deb/staged" "$folder/staged"
+    cp -al "$target/deb-new/staged" "$folder/staged"
     cp -R packaging/debian "$debian"
     mv "$debian/libfibula@ABI@.install" "$debian/libfibula$abi.install"
     # A name is any text: what sed would read as its own is escaped.
@@ -72,13 +75,13 @@ debian_packages() {
     printf 'fibula (%s) unstable; urgency=medium\n\n  * See /usr/share/doc/fibula/NEWS.md.gz.\n\n -- %s  %s\n' \
         "$version" "$maintainer" "$(LC_ALL=C date -u -R -d "@$date")" >"$debian/changelog"
     (cd "$folder" && SOURCE_DATE_EPOCH=$date dpkg-buildpackage --build=binary --host-arch "$2" --no-check-builddeps \
-        --no-sign --no-pre-clean) >"$target/deb/log" 2>&1 || { cat "$target/deb/log" >&2; die "dpkg-buildpackage failed"; }
+        --no-sign --no-pre-clean) >"$target/deb-new/log" 2>&1 || { cat "$target/deb-new/log" >&2; die "dpkg-buildpackage failed"; }
     rm -rf "$folder"
 }
 
 # units ROOT: systemd of this machine checks the units of that root, and how much they leave open (0 to 100).
 units() {
-    local folder=$target/deb/units name
+    local folder=$target/deb-new/units name
     mkdir -p "$folder"
     for name in fibula fibula-route; do
         sed "s,/usr/bin/fibula,$(cd "$1" && pwd)&," "$1/lib/systemd/system/$name.service" >"$folder/$name.service"
@@ -89,23 +92,14 @@ units() {
     rm -r "$folder"
 }
 
-# fresh_root ROOT [PACKAGE,...]: the system of this machine without a compiler or systemd, in a folder. It needs root.
-fresh_root() {
-    [ "$(id -u)" = 0 ] || die "run this as root: it enters a root of its own (chroot)"
-    packages mmdebstrap=mmdebstrap unshare=util-linux
-    step "a fresh root"
-    rm -rf "$1"
-    mmdebstrap --quiet --variant=minbase ${2:+--include="$2"} "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$1"
-}
-
 # debian_check: installs, upgrades and removes the packages in a fresh root, with a network and without one, and checks the
 # units.
 debian_check() {
-    local root=$target/deb/root
+    local root=$target/deb-new/root
     packages systemd-analyze=systemd
     fresh_root "$root"
     mkdir -p "$root/packages/next"
-    cp "$target"/deb/*.deb "$root/packages/"
+    cp "$target"/deb-new/*.deb "$root/packages/"
     install -m 755 packaging/debian-check.sh "$root/packages/check"
     step "installed"
     timed "from the packages to the first answers, with a network" chroot "$root" /packages/check install
@@ -114,12 +108,12 @@ debian_check() {
     step "the units"
     units "$root"
     step "upgraded and removed"
-    mkdir "$target/deb/first" && mv "$target"/deb/*.{deb,changes,buildinfo} "$target/deb/first/"
+    mkdir "$target/deb-new/first" && mv "$target"/deb-new/*.{deb,changes,buildinfo} "$target/deb-new/first/"
     # The same files under a later version.
     debian_packages "$(version)+1" "$(dpkg --print-architecture)"
-    mv "$target"/deb/*.deb "$root/packages/next/"
-    rm "$target"/deb/*.{changes,buildinfo}
-    mv "$target"/deb/first/* "$target/deb/" && rmdir "$target/deb/first"
+    mv "$target"/deb-new/*.deb "$root/packages/next/"
+    rm "$target"/deb-new/*.{changes,buildinfo}
+    mv "$target"/deb-new/first/* "$target/deb-new/" && rmdir "$target/deb-new/first"
     unshare --net chroot "$root" /packages/check upgrade
     unshare --net chroot "$root" /packages/check remove
     rm -rf "$root"

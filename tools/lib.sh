@@ -102,6 +102,15 @@ timed() {
     time "$@"
 }
 
+# fresh_root ROOT [PACKAGE,...]: the system of this machine without a compiler or systemd, in a folder. It needs root.
+fresh_root() {
+    [ "$(id -u)" = 0 ] || die "run this as root: it enters a root of its own (chroot)"
+    packages mmdebstrap=mmdebstrap unshare=util-linux
+    step "a fresh root"
+    rm -rf "$1"
+    mmdebstrap --quiet --variant=minbase ${2:+--include="$2"} "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$1"
+}
+
 # begin FUNCTION: runs it beside what comes next; `end` waits for it, shows what it printed, and fails if it has failed.
 beside=
 begin() {

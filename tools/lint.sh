@@ -4,7 +4,7 @@
 
 lint() {
     packages shellcheck=shellcheck
-    step "shell scripts"; shellcheck dev .ci/run tools/*.sh packaging/debian-check.sh packaging/debian/fibula.post* bench/peers/fibula-release/release.sh
+    step "shell scripts"; shellcheck dev .ci/run tools/*.sh packaging/*.sh packaging/debian/fibula.post* bench/peers/fibula-release/release.sh
     step "formatting"; cargo fmt --all --check
     rustfmt --check --edition 2024 bench/harness/src/main.rs bench/peer/src/lib.rs bench/peers/*/src/*.rs
     step "the page of the papers"

@@ -67,11 +67,12 @@ python_wheel() {
         pip_install "$python" bindings/python/requirements-heavy.txt
     fi
     step "the Python wheel"
-    rm -rf "$target/wheels"
+    # It stays there: it is for this machine, and not one of those that are published.
+    rm -rf "$target/wheel-new"
     third_party fibula-python "$(rustc --print host-tuple)" --texts bindings/python/THIRD-PARTY.txt
     PATH="$(dirname "$python"):$PATH" "$python" -m maturin build --locked --quiet --profile dist \
-        --manifest-path bindings/python/Cargo.toml --out "$target/wheels"
-    "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$target"/wheels/*.whl
+        --manifest-path bindings/python/Cargo.toml --out "$target/wheel-new"
+    "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$target"/wheel-new/*.whl
     build dist
     pytest_with "$marks" dist
 }
@@ -98,19 +99,27 @@ wheel() {
     python=$(python_for "$target/wheel-venv")
     pip_install "$python" bindings/python/requirements-wheel.txt
     step "the Python wheel for $triple"
-    rm -rf "$target/wheels"
+    rm -rf "$target/wheel-new"
     third_party fibula-python "$triple" --texts bindings/python/THIRD-PARTY.txt
     PATH="$(dirname "$python"):$PATH" "$python" -m maturin build --locked --quiet --profile "$published" \
-        --manifest-path bindings/python/Cargo.toml --out "$target/wheels" ${options[@]+"${options[@]}"}
-    file=$(ls "$target"/wheels/*.whl)
+        --manifest-path bindings/python/Cargo.toml --out "$target/wheel-new" ${options[@]+"${options[@]}"}
+    file=$(ls "$target"/wheel-new/*.whl)
     case $file in *"$tag"*) ;; *) die "$file is for other versions of Python than $tag: build it with Python 3.11 to 3.14" ;; esac
     wheel_checks "$python" "$file"
     case $triple in
-        *-musl) say "a wheel for musl is tested where a Python for musl is: pip install $file, then pytest bindings/python" ;;
+        *-musl) say "a wheel for musl is tested where a Python for musl is: pip install it, then pytest bindings/python" ;;
         "$arm64") [ "$tag" != -cp311-abi3- ] || wheel_on_arm64 "$file" ;;
         "$(rustc --print host-tuple)") [ "$tag" != -cp311-abi3- ] || wheel_installed "$file" ;;
     esac
-    ls -l "$file"
+    publish_wheels
+    ls -l "$target/wheels/$(basename "$file")"
+}
+
+# publish_wheels: moves what was built and has passed its checks to the other files of a release, in target/wheels.
+publish_wheels() {
+    mkdir -p "$target/wheels"
+    mv "$target"/wheel-new/* "$target/wheels/"
+    rmdir "$target/wheel-new"
 }
 
 # wheel_checks PYTHON FILE: its licences and its command, what PyPI refuses, symbols that manylinux or the stable ABI lack.
@@ -130,30 +139,42 @@ CHECK
     case $file in *abi3t*) ;; *) "$python" -m abi3audit --strict --summary "$file" ;; esac
 }
 
-# files_of FOLDER: those in it, without what Python has compiled of its own modules.
-files_of() { (cd "$1" && find . -not -name '*.pyc' -not -name __pycache__ | sort); }
-
-# wheel_installed FILE: pip installs it in a fresh environment and without a network; the command and the module answer at
-# once; nothing is left when it is removed; then the package's tests run on the installed one.
+# wheel_installed FILE: pip installs it where there is no compiler, with a network and without one; the command and the module
+# answer; nothing is left when it is removed; then the package's tests run on the installed one.
 wheel_installed() {
-    local file=$1 fresh=$target/wheel-fresh python began before
-    step "the wheel, installed"
-    rm -rf "$fresh"
-    "$(python_for "$target/python")" -m venv "$fresh"
-    before=$(files_of "$fresh")
-    began=$SECONDS
-    "$fresh/bin/pip" install --quiet --disable-pip-version-check --no-index --no-deps "$file"
-    "$fresh/bin/fibula" lookup 8.8.8.8 | grep -q US
-    "$fresh/bin/python" -I -c 'import fibula; assert fibula.Table.build("embedded").lookup("8.8.8.8")["country"] == "US"'
-    [ $((SECONDS - began)) -lt 30 ] || die "from the wheel to the first answer took $((SECONDS - began)) seconds"
-    "$fresh/bin/pip" uninstall --quiet --yes fibula
-    [ "$before" = "$(files_of "$fresh")" ] ||
-        die "removing the wheel has left files behind: $(comm -13 <(echo "$before") <(files_of "$fresh"))"
-    rm -rf "$fresh"
+    local file=$1 root=$target/wheel-root python inside
+    if [ "$(id -u)" = 0 ] && have apt-get; then
+        fresh_root "$root" python3-venv
+        step "the wheel, installed in it"
+        inside=/wheel/$(basename "$file")
+        mkdir "$root/wheel"
+        cp packaging/wheel-check.sh "$file" "$root/wheel/"
+        ! chroot "$root" sh -c 'command -v cc' || die "the root has a compiler"
+        wheel_answers "with a network" /wheel/new "$inside" chroot "$root" /wheel/wheel-check.sh
+        wheel_answers "without a network" /wheel/again "$inside" unshare --net chroot "$root" /wheel/wheel-check.sh
+        rm -rf "$root"
+    else
+        step "the wheel, installed (SKIPPED: in a root without a compiler, which needs root on Debian or Ubuntu)"
+        rm -rf "$target/wheel-fresh"
+        wheel_answers "in an environment" "$(cd "$target" && pwd)/wheel-fresh" "$file" \
+            env "PATH=$(dirname "$(python_for "$target/python")"):$PATH" packaging/wheel-check.sh
+        rm -rf "$target/wheel-fresh"
+    fi
+    step "its tests"
     python_environment
     python=$(python_for "$target/python")
     "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$file"
     (cd bindings/python && env -u FIBULA_BIN "$python" -m pytest -m "not heavy")
+}
+
+# wheel_answers HOW FOLDER FILE CHECK...: an environment in the folder, and in it the wheel installed, asked and removed by
+# packaging/wheel-check.sh, which CHECK executes.
+wheel_answers() {
+    local how=$1 folder=$2 file=$3
+    shift 3
+    "$@" prepare "$folder"
+    timed "from the wheel to the first answers, $how" "$@" install "$folder" "$file"
+    "$@" remove "$folder"
 }
 
 # wheel_on_arm64 FILE: the package's tests in an emulator, with the wheel's own files.
@@ -176,17 +197,19 @@ sdist() {
     python=$(python_for "$target/wheel-venv")
     pip_install "$python" bindings/python/requirements-wheel.txt
     step "the sources of the Python package"
-    rm -rf "$target/wheels"
+    rm -rf "$target/wheel-new"
     third_party fibula-python "$(rustc --print host-tuple)" --texts bindings/python/THIRD-PARTY.txt
-    "$python" -m maturin sdist --manifest-path bindings/python/Cargo.toml --out "$target/wheels"
-    file=$(ls "$target"/wheels/*.tar.gz)
+    "$python" -m maturin sdist --manifest-path bindings/python/Cargo.toml --out "$target/wheel-new"
+    file=$(ls "$target"/wheel-new/*.tar.gz)
     "$python" -m twine check --strict "$file"
     if [ "${1:-}" = --check ]; then
         step "a wheel of these sources"
+        rm -rf "$target/sdist-wheel"
         # With dependencies that are compiled already, if this repository has some, and the versions of its Cargo.lock.
         PATH="$(dirname "$python"):$PATH" CARGO_TARGET_DIR="$(cd "$target" && pwd)/sdist" "$python" -m pip wheel --quiet \
-            --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$target/wheels" "$file"
-        wheel_checks "$python" "$(ls "$target"/wheels/*.whl)"
+            --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$target/sdist-wheel" "$file"
+        wheel_checks "$python" "$(ls "$target"/sdist-wheel/*.whl)"
     fi
-    ls -l "$file"
+    publish_wheels
+    ls -l "$target/wheels/$(basename "$file")"
 }

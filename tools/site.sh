@@ -32,9 +32,10 @@ site() {
     glass_browser >/dev/null || packages chromium=chromium
     FIBULA_PAGE=$(cd "$out/demo" && pwd)
     export FIBULA_PAGE
-    # With the command that the tests have compiled, if they have: both must give the same rows.
-    ! [ -x "$target/debug/fibula" ] || FIBULA_BIN=$(cd "$target/debug" && pwd)/fibula
-    export FIBULA_BIN=${FIBULA_BIN:-}
+    # With the command that the tests have compiled, or one that is compiled now: both must give the same rows.
+    [ -x "$target/debug/fibula" ] || build dev
+    FIBULA_BIN=$(cd "$target/debug" && pwd)/fibula
+    export FIBULA_BIN
     (cd bindings/wasm/tests && "$python" -B -m unittest page)
     say "open $out/index.html"
 }

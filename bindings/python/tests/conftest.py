@@ -16,6 +16,16 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_configuration() -> Iterator[None]:
+    """Nothing of what the person who runs the tests has configured."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FIBULA_CONFIG", "")
+        patch.delenv("FIBULA_TABLE", raising=False)
+        patch.delenv("FIBULA_OFFLINE", raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def command(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The command: the program that FIBULA_BIN names, and otherwise the package's, under the name that pages use."""

@@ -34,7 +34,8 @@ class Reader {
       if (!(error instanceof WebAssembly.RuntimeError)) throw error;
       // The instance is not usable any more, and its table is gone.
       await this.start();
-      throw new Error("the reader ran out of memory and was started again: open the table again, or a smaller one");
+      throw new Error("the reader failed (most likely for lack of memory) and was started again: " +
+        "open the table again, or a smaller one");
     }
   }
 
@@ -92,6 +93,14 @@ async function contents(file) {
 }
 
 let reader;
+// What the link saves. It holds all rows until it is revoked.
+let saved;
+
+function clearResult() {
+  find("result").replaceChildren();
+  if (saved) URL.revokeObjectURL(saved);
+  saved = undefined;
+}
 
 async function openTable(name, data) {
   const { answer } = await reader.call("open", name, data);
@@ -102,7 +111,7 @@ async function openTable(name, data) {
   find("notes").replaceChildren(...notes.map((note) => element("li", note)));
   find("notes").hidden = notes.length === 0;
   find("answer").replaceChildren();
-  find("result").replaceChildren();
+  clearResult();
 }
 
 async function lookUp() {
@@ -123,7 +132,7 @@ async function lookUp() {
 }
 
 async function annotate(name, data) {
-  find("result").replaceChildren();
+  clearResult();
   const columns = find("columns").value.split(",").map((column) => column.trim()).filter(Boolean);
   const { answer, rows } = await reader.call("annotate", JSON.stringify({ name, columns, add: [] }), data);
   const counts = `${many(answer.rows, "row")} (${answer.format}), ${many(answer.addresses, "address", "es")}: ` +
@@ -133,7 +142,8 @@ async function annotate(name, data) {
   const suffix = answer.format === "jsonl" ? "jsonl" : answer.format === "list" ? "txt" : answer.format === "tsv" ? "tsv" : "csv";
   const file = `${name.replace(/\.(gz|bz2|xz|zst)$/, "").replace(/\.[^.]*$/, "")}-annotated.${suffix}`;
   const link = element("a", `Save all of it: ${file} (${many(rows.length, "byte")})`, { download: file });
-  link.href = URL.createObjectURL(new Blob([rows], { type: "text/plain" }));
+  saved = URL.createObjectURL(new Blob([rows], { type: "text/plain" }));
+  link.href = saved;
   find("result").replaceChildren(
     element("p", counts),
     element("p", `Columns with addresses: ${answer.columns.join(", ")}.`),

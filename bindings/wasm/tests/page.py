@@ -118,6 +118,29 @@ class PageTest(unittest.TestCase):
         self.page.says("need the command", "#status")
         self.assertEqual(self.page.text("#result"), "")
 
+    def test_rows_are_freed_when_others_replace_them(self):
+        self.page.run("globalThis.revoked = []; URL.revokeObjectURL = (url) => revoked.push(url)")
+        self.page.click("#annotate button")
+        self.page.says("3 rows", "#result")
+        first = self.page.run("document.querySelector('#result a').href")
+        self.choose("#rows-file", self.file("log.csv", LOG))
+        self.page.says("log-annotated.csv", "#result")
+        second = self.page.run("document.querySelector('#result a').href")
+        self.assertEqual(self.page.run("revoked"), [first])
+        self.choose("#table-file", self.file("sites.csv", TABLE))
+        self.page.says("sites.csv: 2 IPv4 routes", "#table")
+        self.assertEqual(self.page.run("revoked"), [first, second])
+
+    def test_a_reader_that_failed_is_started_again(self):
+        self.page.run(
+            "reader.wasm = { ...reader.wasm, page_lookup() { throw new WebAssembly.RuntimeError('unreachable'); } }; 0"
+        )
+        self.look_up("10.1.2.3")
+        self.page.says("the reader failed (most likely for lack of memory)", "#status")
+        self.choose("#table-file", self.file("sites.csv", TABLE))
+        self.page.says("sites.csv: 2 IPv4 routes", "#table")
+        self.assertEqual(self.look_up("10.1.2.3")[0], "10.1.0.0/16")
+
     def test_a_file_is_dropped(self):
         path = self.file("sites.csv", TABLE)
         x, y = self.page.run("(() => { const b = find('table-part').getBoundingClientRect(); return [b.x + 20, b.y + 20]; })()")

@@ -164,6 +164,7 @@ fn shell(script: &str, files: &Files) -> Command {
         .env_remove("FIBULA_ISA")
         .env_remove("FIBULA_CONFIG")
         .env_remove("FIBULA_TABLE")
+        .env_remove("FIBULA_OFFLINE")
         .env_remove("XDG_CACHE_HOME")
         .env_remove("XDG_CONFIG_HOME")
         .current_dir(&folder)
