@@ -161,9 +161,9 @@ typedef struct fibula_options {
  *
  * With `collect_ms` 0, each call is one change for readers and visible when it returns. It takes the time of a patch:
  * some microseconds, or that of a copy, 0.3 ms in a table of a million routes, if a reader has the table before the
- * last one. Otherwise the first change waits so many milliseconds for others, or as long as the table takes to follow, and
- * one thread of the library, of all VRFs, publishes them together: calls take a fraction of a microsecond for each
- * route. 1 to 50 are good values. NULL if no thread can be started. */
+ * last one. Otherwise the first change waits so many milliseconds for others, or twice as long as the last publication
+ * took if that is more, and one thread of the library, of all VRFs, publishes them together: calls take a fraction of a
+ * microsecond for each route. 1 to 50 are good values. NULL if no thread can be started. */
 fibula_live *fibula_live_new(uint32_t collect_ms);
 
 /* The same with options; NULL also if one is wrong. */
@@ -179,14 +179,15 @@ void fibula_live_free(fibula_live *live);
 
 /* Adds routes, or gives those that are there other values; of two routes of a prefix the last one counts. If one of
  * them is wrong, nothing is changed, and false is returned. Also false if the routes are taken, but no engine takes the
- * table: readers keep the one before, and the next call tries again. A table is loaded fastest with one call. */
+ * table: readers keep the one before, and the next call tries again. If changes are collected, the call does not build
+ * the table and cannot say so: fibula_live_flush does. A table is loaded fastest with one call. */
 bool fibula_live_set(fibula_live *live, const fibula_route *routes, size_t count);
 
 /* Removes the routes with these prefixes, whatever their values are; prefixes without a route are passed over.
  * Otherwise like fibula_live_set. */
 bool fibula_live_remove(fibula_live *live, const fibula_route *routes, size_t count);
 
-/* Makes all changes so far visible now; false as fibula_live_set. */
+/* Makes all changes so far visible now; false if no engine takes the table, as of fibula_live_set. */
 bool fibula_live_flush(fibula_live *live);
 
 /* Number of changes taken, and how many of them readers see: remember the first after a call, and its change is visible
@@ -194,7 +195,8 @@ bool fibula_live_flush(fibula_live *live);
 uint64_t fibula_live_changes(const fibula_live *live);
 uint64_t fibula_live_visible(const fibula_live *live);
 
-/* Waits until the second number has reached `change`, for at most `most_ms` milliseconds; false if it has not. */
+/* Waits until the second number has reached `change`, for at most `most_ms` milliseconds; false if it has not. It does
+ * not wait for calls that build the table or ask for routes. */
 bool fibula_live_wait(const fibula_live *live, uint64_t change, uint32_t most_ms);
 
 /* ---- the routes of a changing table, changes that readers do not see yet included. They may be asked by any thread;
@@ -273,7 +275,8 @@ void fibula_reader_release(fibula_reader *reader);
 
 /* A reader takes the newest table with each batch. With `true` it keeps the ones that it has until its thread reports a
  * quiescent state with fibula_reader_release: for several batches in one state of the table, or where values are
- * addresses of objects that the program frees once each thread has passed such a state (DPDK's rte_rcu_qsbr). */
+ * addresses of objects that the program frees. It may free one once the change that removed it is visible
+ * (fibula_live_flush or fibula_live_wait) and each thread has passed such a state after that (DPDK's rte_rcu_qsbr). */
 void fibula_reader_keep(fibula_reader *reader, bool keep);
 
 #ifdef __cplusplus

@@ -2,8 +2,11 @@
  * have the arguments, results and return codes of DPDK's rte_fib, rte_fib6 and rte_lpm.
  *
  * - Each lcore has a reader of its own; threads that are no lcores share one behind a lock.
- * - A change is visible at once to the thread that made it, and to others after FIBULA_RTE_COLLECT_MS at most: changes
- *   in a row are one patch of the table. fibula_rte_flush makes them visible to all threads now.
+ * - A change is visible at once to the thread that made it, and to others after about FIBULA_RTE_COLLECT_MS, or three
+ *   times as long as the last publication took if that is more: changes in a row are one patch of the table.
+ *   fibula_rte_flush makes them visible to all threads now.
+ * - A program that frees what next hops refer to, after its routes are gone, calls fibula_rte_flush before
+ *   rte_rcu_qsbr_synchronize: until a change is visible, each lookup still gives the next hop before.
  * - Nothing is sized: max_routes and num_tbl8 are checked and not used, and no call returns -ENOSPC.
  * - An lcore that stops looking up keeps an old table in memory until it calls fibula_rte_idle. Nothing waits for it.
  *
@@ -26,35 +29,47 @@
 
 #include "fibula.h"
 
-/* Milliseconds after which a change is visible to other threads. */
+/* Milliseconds for which a change waits for others, before other threads see it. */
 #ifndef FIBULA_RTE_COLLECT_MS
 #define FIBULA_RTE_COLLECT_MS 1
 #endif
 
 enum fibula_rte_kind { FIBULA_RTE_FIB, FIBULA_RTE_FIB6, FIBULA_RTE_LPM };
 
+/* What an lcore alone writes, apart from that of the next one in memory. */
+struct fibula_rte_lcore {
+    fibula_reader *reader; /* made by its first lookup */
+    uint64_t change;       /* the last change that the lcore made, if it has not looked up since; or 0 */
+    char apart[48];
+};
+
 struct fibula_rte {
+    struct fibula_rte_lcore lcores[RTE_MAX_LCORE];
     struct fibula_rte *next;
     enum fibula_rte_kind kind;
     char name[64];
     fibula_live *live;
-    uint64_t most;                         /* the largest next hop */
-    fibula_reader *readers[RTE_MAX_LCORE]; /* each made by its lcore */
-    fibula_reader *other;                  /* of all threads that are no lcores */
-    pthread_mutex_t lock;                  /* of `other` */
-    pthread_t writer;                      /* the thread that changed the table last */
-    bool is_changed;                       /* since `writer` last looked up */
+    uint64_t most;                 /* the largest next hop */
+    struct fibula_rte_lcore other; /* of all threads that are no lcores */
+    pthread_mutex_t lock;          /* of `other` */
 };
 
 /* One list for the whole program, whichever files include this. */
 __attribute__((weak)) struct fibula_rte *fibula_rte_all;
 __attribute__((weak)) pthread_mutex_t fibula_rte_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* The table of a name; the list is locked. */
+static inline struct fibula_rte *fibula_rte_named(enum fibula_rte_kind kind, const char *name) {
+    struct fibula_rte *found;
+    for (found = fibula_rte_all; found != NULL; found = found->next)
+        if (found->kind == kind && strncmp(found->name, name, sizeof found->name) == 0) break;
+    return found;
+}
+
 static inline struct fibula_rte *fibula_rte_find(enum fibula_rte_kind kind, const char *name) {
     struct fibula_rte *found;
     pthread_mutex_lock(&fibula_rte_lock);
-    for (found = fibula_rte_all; found != NULL; found = found->next)
-        if (found->kind == kind && strncmp(found->name, name, sizeof found->name) == 0) break;
+    found = fibula_rte_named(kind, name);
     pthread_mutex_unlock(&fibula_rte_lock);
     if (found == NULL) rte_errno = ENOENT;
     return found;
@@ -71,8 +86,8 @@ static inline void fibula_rte_free(struct fibula_rte *table) {
             break;
         }
     pthread_mutex_unlock(&fibula_rte_lock);
-    for (lcore = 0; lcore < RTE_MAX_LCORE; lcore++) fibula_reader_free(table->readers[lcore]);
-    fibula_reader_free(table->other);
+    for (lcore = 0; lcore < RTE_MAX_LCORE; lcore++) fibula_reader_free(table->lcores[lcore].reader);
+    fibula_reader_free(table->other.reader);
     fibula_live_free(table->live);
     pthread_mutex_destroy(&table->lock);
     free(table);
@@ -82,7 +97,7 @@ static inline void fibula_rte_free(struct fibula_rte *table) {
 static inline struct fibula_rte *fibula_rte_new(enum fibula_rte_kind kind, const char *name, uint64_t none,
                                                 uint64_t most, bool is_wide) {
     fibula_options options = FIBULA_OPTIONS;
-    struct fibula_rte *table;
+    struct fibula_rte *table, *found;
     if (fibula_rte_find(kind, name) != NULL) {
         rte_errno = EEXIST;
         return NULL;
@@ -100,56 +115,78 @@ static inline struct fibula_rte *fibula_rte_new(enum fibula_rte_kind kind, const
     strncpy(table->name, name, sizeof table->name - 1);
     pthread_mutex_init(&table->lock, NULL);
     table->live = fibula_live_with(&options);
-    if (table->live != NULL) table->other = fibula_reader_new(table->live);
-    if (table->other == NULL) {
+    if (table->live != NULL) table->other.reader = fibula_reader_new(table->live);
+    if (table->other.reader == NULL) {
         fibula_rte_free(table);
         rte_errno = ENOMEM;
         return NULL;
     }
     pthread_mutex_lock(&fibula_rte_lock);
-    table->next = fibula_rte_all;
-    fibula_rte_all = table;
+    found = fibula_rte_named(kind, name); /* another thread may have been faster */
+    if (found == NULL) {
+        table->next = fibula_rte_all;
+        fibula_rte_all = table;
+    }
     pthread_mutex_unlock(&fibula_rte_lock);
+    if (found != NULL) {
+        fibula_rte_free(table);
+        rte_errno = EEXIST;
+        return NULL;
+    }
     rte_errno = 0;
     return table;
 }
 
 /* Makes all changes visible to all threads. 0, or -ENOMEM if no table could be made of them. */
 static inline int fibula_rte_flush(struct fibula_rte *table) {
-    __atomic_store_n(&table->is_changed, false, __ATOMIC_RELAXED);
     return fibula_live_flush(table->live) ? 0 : -ENOMEM;
 }
 
 /* This lcore will not look up for a while. */
 static inline void fibula_rte_idle(struct fibula_rte *table) {
     unsigned lcore = rte_lcore_id();
-    if (lcore < RTE_MAX_LCORE && table->readers[lcore] != NULL) fibula_reader_release(table->readers[lcore]);
+    fibula_reader *reader = lcore < RTE_MAX_LCORE ? table->lcores[lcore].reader : NULL;
+    if (reader != NULL) fibula_reader_release(reader);
+}
+
+/* Makes the last change of a thread visible, unless it is. */
+static inline void fibula_rte_own(struct fibula_rte *table, struct fibula_rte_lcore *of) {
+    if (fibula_live_visible(table->live) < of->change) fibula_rte_flush(table);
+    of->change = 0;
 }
 
 /* The reader of this thread, which is unlocked with fibula_rte_done; it sees the thread's own changes. */
 static inline fibula_reader *fibula_rte_reader(struct fibula_rte *table) {
     unsigned lcore = rte_lcore_id();
-    if (__builtin_expect(__atomic_load_n(&table->is_changed, __ATOMIC_ACQUIRE), 0) &&
-        pthread_equal(__atomic_load_n(&table->writer, __ATOMIC_RELAXED), pthread_self()))
-        fibula_rte_flush(table);
     if (__builtin_expect(lcore < RTE_MAX_LCORE, 1)) {
-        if (__builtin_expect(table->readers[lcore] == NULL, 0)) table->readers[lcore] = fibula_reader_new(table->live);
-        if (table->readers[lcore] != NULL) return table->readers[lcore];
+        struct fibula_rte_lcore *of = &table->lcores[lcore];
+        if (__builtin_expect(of->change != 0, 0)) fibula_rte_own(table, of);
+        if (__builtin_expect(of->reader == NULL, 0)) of->reader = fibula_reader_new(table->live);
+        if (of->reader != NULL) return of->reader;
     }
     pthread_mutex_lock(&table->lock);
-    return table->other;
+    if (table->other.change != 0) fibula_rte_own(table, &table->other);
+    return table->other.reader;
 }
 
 static inline void fibula_rte_done(struct fibula_rte *table, fibula_reader *reader) {
-    if (__builtin_expect(reader == table->other, 0)) {
+    if (__builtin_expect(reader == table->other.reader, 0)) {
         fibula_reader_release(reader); /* the thread may be gone at the next change */
         pthread_mutex_unlock(&table->lock);
     }
 }
 
+/* Notes a change of this thread, for its next lookup. */
 static inline void fibula_rte_changed(struct fibula_rte *table) {
-    __atomic_store_n(&table->writer, pthread_self(), __ATOMIC_RELAXED);
-    __atomic_store_n(&table->is_changed, true, __ATOMIC_RELEASE);
+    unsigned lcore = rte_lcore_id();
+    uint64_t change = fibula_live_changes(table->live); /* its own one, or a later one of another thread */
+    if (lcore < RTE_MAX_LCORE) {
+        table->lcores[lcore].change = change;
+        return;
+    }
+    pthread_mutex_lock(&table->lock);
+    table->other.change = change;
+    pthread_mutex_unlock(&table->lock);
 }
 
 /* Prefixes as DPDK's functions take them: bits behind the depth are cleared. */

@@ -58,7 +58,7 @@ static inline void fibula_rte_lpm_delete_all(struct fibula_rte_lpm *lpm) {
     size_t count;
     do {
         count = fibula_live_walk(lpm->table.live, &all, NULL, part, 4096);
-        if (count == SIZE_MAX || !fibula_live_remove(lpm->table.live, part, count)) return;
+        if (count == SIZE_MAX || !fibula_live_remove(lpm->table.live, part, count)) break;
     } while (count == 4096);
     fibula_rte_changed(&lpm->table);
 }

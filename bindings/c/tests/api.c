@@ -119,7 +119,7 @@ static void *read_on(void *argument) {
         CHECK(values[0] != FIBULA_NONE && values[0] >= last4);
         work->versions += values[0] != last4;
         if (last4 < ROUNDS / 2 && values[0] >= ROUNDS / 2) {
-            fibula_reader_release(work->reader); /* the other thread is in a flush, perhaps, which waits for idle readers */
+            fibula_reader_release(work->reader); /* it pauses, and would keep an old table in memory */
             pthread_barrier_wait(&half);
         }
         last4 = values[0];
@@ -132,7 +132,7 @@ static void *read_on(void *argument) {
     return NULL;
 }
 
-/* More routes than the library applies together. */
+/* So many routes that a wrong one can be far behind the first. */
 #define MANY 2000
 static fibula_route many[MANY];
 
@@ -209,12 +209,11 @@ static void live(void) {
     fibula_reader_lookup4(reader, addresses, values, 3);
     CHECK(values[0] == 7 && values[1] == 7);
 
-    /* Many values, so that numbers of attribute sets are used again for others. */
-    for (i = 0; i < 1000; i++) {
+    /* Many values, so that the numbers that stand for them are used again for others: from 4,096 values on. */
+    for (i = 0; i < 10000; i++) {
         routes[0] = route("10.0.0.0/8", 100000u + (uint32_t)i);
         CHECK(fibula_live_set(table, routes, 1));
         if (i % 100 == 99) {
-            CHECK(fibula_live_flush(table));
             fibula_reader_lookup4(reader, addresses, values, 3);
             CHECK(values[0] == 100000u + (uint32_t)i);
         }

@@ -136,8 +136,7 @@ fn a_table_changes_while_threads_read_it() {
     assert_eq!(run(&["live"]), "done\n");
 }
 
-/// Random changes of few prefixes, which lie in each other, and of few values, whose numbers are often free and taken
-/// again.
+/// Random changes of few prefixes, which lie in each other, and of few values, which many routes share.
 #[test]
 fn a_changing_table_answers_as_a_list_of_routes() {
     let mut rng = Rng::new(11);

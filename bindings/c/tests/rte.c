@@ -388,12 +388,67 @@ static void *no_lcore(void *argument) {
     return NULL;
 }
 
+/* Two threads that add in turns, of which each then looks up what it added. */
+enum { TURNS = 200 };
+
+struct turns {
+    struct fibula_rte_fib *fib;
+    pthread_barrier_t added;
+};
+
+static void take_turns(struct turns *turns, uint32_t ip, int is_second) {
+    uint32_t turn;
+    for (turn = 0; turn < TURNS; turn++) {
+        uint64_t hop = 0;
+        if (is_second) pthread_barrier_wait(&turns->added); /* the other has added */
+        CHECK(fibula_rte_fib_add(turns->fib, ip, 32, turn) == 0);
+        if (!is_second) pthread_barrier_wait(&turns->added);
+        pthread_barrier_wait(&turns->added); /* both have */
+        CHECK(fibula_rte_fib_lookup_bulk(turns->fib, &ip, &hop, 1) == 0 && hop == turn);
+        pthread_barrier_wait(&turns->added);
+    }
+}
+
+static void *second(void *argument) {
+    take_turns((struct turns *)argument, 0x0b000002, 1);
+    return NULL;
+}
+
+/* Several threads make a table of one name: one of them has it. */
+static void *make_named(void *argument) {
+    struct rte_fib_conf conf = fib_conf(RTE_FIB_DIR24_8_8B, 9);
+    struct fibula_rte_fib *fib;
+    pthread_barrier_wait((pthread_barrier_t *)argument);
+    fib = fibula_rte_fib_create("one", SOCKET_ID_ANY, &conf);
+    CHECK(fib != NULL || rte_errno == EEXIST);
+    return fib;
+}
+
 static void threads(void) {
     struct rte_fib_conf conf = fib_conf(RTE_FIB_DIR24_8_8B, 9);
     struct fibula_rte_fib *fib = fibula_rte_fib_create("threads", SOCKET_ID_ANY, &conf);
-    pthread_t thread;
+    struct turns turns = {.fib = fib};
+    pthread_barrier_t start;
+    pthread_t thread, makers[3];
+    int round, at;
     CHECK(fib != NULL && fibula_rte_fib_add(fib, 0x0a000000, 8, 3) == 0 && fibula_rte_flush(&fib->table) == 0);
     CHECK(pthread_create(&thread, NULL, no_lcore, fib) == 0 && pthread_join(thread, NULL) == 0);
+    CHECK(pthread_barrier_init(&turns.added, NULL, 2) == 0 && pthread_create(&thread, NULL, second, &turns) == 0);
+    take_turns(&turns, 0x0b000001, 0);
+    CHECK(pthread_join(thread, NULL) == 0 && pthread_barrier_destroy(&turns.added) == 0);
+    CHECK(pthread_barrier_init(&start, NULL, 3) == 0);
+    for (round = 0; round < 50; round++) {
+        struct fibula_rte_fib *found = NULL;
+        for (at = 0; at < 3; at++) CHECK(pthread_create(&makers[at], NULL, make_named, &start) == 0);
+        for (at = 0; at < 3; at++) {
+            void *made;
+            CHECK(pthread_join(makers[at], &made) == 0 && (made == NULL || found == NULL));
+            if (made != NULL) found = (struct fibula_rte_fib *)made;
+        }
+        CHECK(found != NULL && fibula_rte_fib_find_existing("one") == found);
+        fibula_rte_fib_free(found);
+    }
+    CHECK(pthread_barrier_destroy(&start) == 0);
     fibula_rte_idle(&fib->table);
     fibula_rte_fib_free(fib);
 }

@@ -189,6 +189,8 @@ struct MethodCounts {
     patched: AtomicU64,
     /// From a copy of the current one, since a reader still had the spare one.
     copied: AtomicU64,
+    /// With the changes beside the routes.
+    aside: AtomicU64,
 }
 
 /// Readers that pin, look up and release, and a compiler that patches the engine that came back, or a copy of the one
@@ -308,6 +310,10 @@ impl Follow<u32> for Cells {
         Ok(Patched::Applied)
     }
 
+    fn reach(&self, changed: Prefix<u32>) -> Option<Prefix<u32>> {
+        Some(changed)
+    }
+
     fn copy(&self) -> Option<Self> {
         let load = |at: usize| AtomicU32::new(self.0[at].load(Ordering::SeqCst));
         Some(Self(std::array::from_fn(load)))
@@ -327,6 +333,8 @@ impl EngineSource<u32> for OfCells {
 #[test]
 fn a_plain_table_is_read_in_one_state() {
     const CHANGES: u64 = 6;
+    let ways = Arc::new(MethodCounts::default());
+    let counted = Arc::clone(&ways);
     let values =
         |changes: u64| hops(changes).map(|of| if of == 0 { 0 } else { 1000 + u64::from(of) });
     shuttle::check_random(
@@ -359,7 +367,17 @@ fn a_plain_table_is_read_in_one_state() {
             readers.into_iter().for_each(|reader| reader.join().unwrap());
             let memory = table.memory();
             assert_eq!((table.len(), memory.held), (ADDRS, 0), "readers are gone");
+            let of = table.counters();
+            ways.patched.fetch_add(of.patches, Ordering::Relaxed);
+            ways.copied.fetch_add(of.copies, Ordering::Relaxed);
+            ways.aside.fetch_add(of.aside, Ordering::Relaxed);
         },
         schedules(),
+    );
+    let [patched, copied, aside] =
+        [&counted.patched, &counted.copied, &counted.aside].map(|way| way.load(Ordering::Relaxed));
+    assert!(
+        patched > 0 && copied > 0 && aside > 0,
+        "{patched} patched, {copied} in copies, {aside} with routes aside"
     );
 }

@@ -147,8 +147,8 @@ impl Default for Provenance {
 }
 
 impl Provenance {
-    /// The provenance of a table that is built now.
-    pub(crate) fn of_now() -> Self {
+    /// The provenance of a table that is built now, without sources.
+    pub fn of_now() -> Self {
         // WebAssembly in a browser has no clock, and asking for the time panics there.
         if cfg!(all(target_family = "wasm", target_os = "unknown")) {
             return Self::default();

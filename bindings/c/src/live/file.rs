@@ -2,7 +2,6 @@
 
 use std::ffi::c_char;
 use std::path::Path;
-use std::time::SystemTime;
 
 use fibula_core::{Addr, AnyPrefix, ColumnKind, Hop, Prefix, Routes, Value};
 use fibula_fib::{Fib, FibOptions};
@@ -75,9 +74,7 @@ fn copy(state: &mut State) -> Result<Table, TableError> {
         format: "fibula_live".to_owned(),
         ..SourceRecord::default()
     };
-    let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let created = created.map_or(0, |since| since.as_secs());
-    let provenance = Provenance { created, sources: vec![source], ..Provenance::default() };
+    let provenance = Provenance { sources: vec![source], ..Provenance::of_now() };
     Ok(Table { v4, v6, columns: columns.finish()?, provenance })
 }
 

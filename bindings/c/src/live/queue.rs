@@ -39,6 +39,12 @@ impl Queue {
         }
     }
 
+    /// Number of entries.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.lock().due.len()
+    }
+
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.is_changed.notify_one();
@@ -68,6 +74,7 @@ impl Queue {
     pub(super) fn run(&self) {
         while let Some(table) = self.next() {
             let Some(table) = table.upgrade() else { continue };
+            table.unqueued();
             // A panic leaves the table's lock poisoned, and its next call says so.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 if let Ok(mut state) = table.lock() {

@@ -1,7 +1,6 @@
 //! What a table does and takes.
 
 use std::ffi::c_char;
-use std::time::Duration;
 
 use fibula_core::Addr;
 use fibula_rib::Plain;
@@ -26,10 +25,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// `lag` is the age of the oldest change that the table does not include.
-    fn of<A: Addr>(table: &Plain<A>, lag: Option<Duration>) -> Self {
+    fn of<A: Addr>(table: &Plain<A>) -> Self {
         let of = table.counters();
-        let lag = table.lag().max(lag);
         Self {
             changes: of.changes,
             generations: of.generations,
@@ -39,7 +36,7 @@ impl Counters {
             failures: of.failures,
             making_ns: of.making.as_nanos() as u64,
             // A change that waits is never younger than 1.
-            oldest_us: lag.map_or(0, |lag| lag.as_micros().max(1) as u64),
+            oldest_us: table.lag().map_or(0, |lag| lag.as_micros().max(1) as u64),
         }
     }
 }
@@ -114,11 +111,10 @@ pub unsafe extern "C" fn fibula_live_counters(
         let live = unsafe { &*live };
         live.process.check()?;
         let is_v6 = is_v6(family)?;
-        let lag = live.table.lag(); // before the routes take these changes in
         let state = live.table.lock()?;
         let of = match is_v6 {
-            false => Counters::of(&state.tables.v4, lag),
-            true => Counters::of(&state.tables.v6, lag),
+            false => Counters::of(&state.tables.v4),
+            true => Counters::of(&state.tables.v6),
         };
         // SAFETY: there is room for the counters.
         unsafe { counters.write(of) };

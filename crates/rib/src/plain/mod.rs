@@ -204,6 +204,18 @@ impl<A: Addr> Plain<A> {
         &mut self,
         changes: impl IntoIterator<Item = (Prefix<A>, Option<u64>)>,
     ) -> Result<(), PlainError> {
+        self.change_since(Instant::now(), changes)
+    }
+
+    /// Like [`Plain::change`], for changes that have waited elsewhere: [`Plain::lag`] counts from `since`.
+    ///
+    /// # Errors
+    /// Those of [`Plain::change`].
+    pub fn change_since(
+        &mut self,
+        since: Instant,
+        changes: impl IntoIterator<Item = (Prefix<A>, Option<u64>)>,
+    ) -> Result<(), PlainError> {
         let before = self.pending.len();
         self.pending.extend(changes);
         let count = self.pending.len() - before;
@@ -212,7 +224,7 @@ impl<A: Addr> Plain<A> {
             return Err(PlainError::Full);
         }
         if count > 0 {
-            self.oldest.get_or_insert_with(Instant::now);
+            self.oldest = Some(self.oldest.map_or(since, |oldest| oldest.min(since)));
             self.counters.changes += count as u64;
         }
         Ok(())
@@ -221,11 +233,6 @@ impl<A: Addr> Plain<A> {
     /// An upper bound of the number of routes, at no cost.
     pub fn len_at_most(&self) -> usize {
         self.tables.routes.len() + self.recent.len() + self.pending.len()
-    }
-
-    /// Number of changes that the routes lack: memory that the next call of [`Plain::publish`] frees.
-    pub fn pending(&self) -> usize {
-        self.pending.len()
     }
 
     /// The changes that wait, the last one of each prefix, in order.

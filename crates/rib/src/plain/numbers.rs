@@ -56,8 +56,9 @@ pub(super) struct Numbers {
     none: u64,
 }
 
-/// Below this number of values, none is given up. The model check has few values.
-const FEW: usize = if cfg!(test) { 2 } else { 4096 };
+/// Below this number of values, none is given up. The model check has few values, and publishes some of its changes
+/// before any is given up.
+const FEW: usize = if cfg!(test) { 4 } else { 4096 };
 /// Slots at first.
 const FIRST: usize = 15;
 
