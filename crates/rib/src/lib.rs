@@ -96,7 +96,7 @@ pub use history::{Changed, History, Since};
 pub use indexed::IndexedRoutes;
 pub use layers::layers;
 pub use listener::{FeedEvent, Listener, PathCounts, SessionPaths};
-pub use live::{Hold, Live, LiveOptions};
+pub use live::{Live, LiveOptions};
 pub use log::Pacing;
 pub use plain::{Plain, PlainCounters, PlainError, PlainGeneration, PlainMemory, PlainReader};
 pub use publisher::{AttributeChunk, AttributeTable, Generation, Reader};

@@ -344,9 +344,10 @@ fn memory_is_bounded_by_what_readers_hold() {
     assert_eq!(answer(&mut fresh, 0x0a00_0000), Some(1), "one in the making was one too many");
     assert_eq!(behaviour.alive.load(Ordering::Relaxed), 3);
     fresh.release();
-    assert!(!live.flush_within(Duration::from_millis(20)).unwrap(), "two readers hold old tables");
+    thread::sleep(Duration::from_millis(20));
+    assert!(live.lag::<u32>(0) > Some(Duration::ZERO), "two readers hold old tables");
     readers[1].release();
-    assert!(live.flush_within(Duration::from_secs(60)).unwrap());
+    live.flush().unwrap();
     assert_eq!(answer(&mut fresh, 0x0a00_0000), Some(7));
     fresh.release();
     for i in 0..200 {

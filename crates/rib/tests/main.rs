@@ -1,7 +1,7 @@
 //! The integration tests of the crate, as one binary: linking takes longer than most of them run.
 
 mod appear;
-mod apply_all;
+mod apply;
 mod builder;
 mod checkpoint;
 mod copies;

@@ -26,6 +26,7 @@
 mod costs;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,10 +34,9 @@ use fibula_core::{Addr, AnyEngine, BoxedEngine, Hop, Patched, Prefix, Route, Rou
 
 use crate::audit::{Auditor, Probe, differences};
 use crate::choice::{Choice, EngineSource, Maker};
-use crate::live::SharedRib;
 use crate::log::{Arrivals, Due, Log};
 use crate::publisher::{AttributeTable, Generation, Publisher, Retired};
-use crate::status::{Counters, EngineRefusal, Event, Events};
+use crate::status::{Counters, EngineRefusal, Event, Events, lock_std};
 use crate::sync::Arc;
 use crate::{Change, Rib};
 use costs::Costs;
@@ -45,7 +45,7 @@ pub(crate) use costs::UpdateMethod;
 /// The state that a table's compiler shares with the rest of the table.
 pub(crate) struct Shared<A: Addr> {
     pub(crate) vrf: Vrf,
-    pub(crate) rib: Arc<SharedRib>,
+    pub(crate) rib: Arc<Mutex<Rib>>,
     pub(crate) log: Arc<Log<A>>,
     pub(crate) publisher: Arc<Publisher<A>>,
     pub(crate) counters: Arc<Counters>,
@@ -63,7 +63,7 @@ pub(crate) struct Compiler<A: Addr> {
     /// Changed prefixes that are in no generation yet, because none could be made.
     unpublished: Vec<Prefix<A>>,
     arrivals: Arrivals,
-    /// The routes are read from the RIB with the next batch: all may have changed, or the engine was wrong.
+    /// The routes are read from the RIB with the next batch: the engine was wrong.
     retake: bool,
     /// Whether another engine suits the table better than the current one, and has to be built.
     rechosen: bool,
@@ -288,9 +288,8 @@ impl<A: Addr> Compiler<A> {
     /// Takes the due changes. While the RIB is locked, its answers are those that the next generation must give.
     fn cut(&mut self) -> (Vec<Change<A>>, u64, Vec<Probe<A>>) {
         // The RIB is locked even if nothing is compared, because the end of a session is one event with many changes.
-        let rib = self.shared.rib.lock();
+        let rib = lock_std(&self.shared.rib);
         let batch = self.shared.log.cut();
-        self.retake |= batch.is_whole;
         self.tables.attributes.set_names(rib.value_names());
         if self.retake {
             self.tables.take(&rib, self.shared.vrf);
@@ -349,7 +348,7 @@ impl<A: Addr> Compiler<A> {
         let behind = std::mem::take(&mut self.unpublished);
         self.retired.put(old, behind);
         if is_taken {
-            // It was wrong, or differs in unknown prefixes.
+            // It was wrong.
             drop(self.retired.take_spare());
         }
         took

@@ -153,7 +153,7 @@ impl Live {
     /// readers hold and tables that [`Live::vrf`] named keep theirs. Returns whether the next call may end some; call
     /// it every few seconds until then. A table that gets a route again gets engines again.
     pub fn tidy(&self) -> bool {
-        let rib = self.rib.lock();
+        let rib = self.lock_rib();
         let empty: HashMap<Vrf, u64> = {
             let tables = self.tables();
             let both = tables.v4.iter().zip(&tables.v6);
@@ -178,7 +178,7 @@ impl Live {
 impl Live {
     /// The VRFs without routes and engines: those that [`Live::forget_vrf`] gives up.
     pub fn empty_vrfs(&self) -> Vec<Vrf> {
-        let rib = self.rib.lock();
+        let rib = self.lock_rib();
         let mut empty = rib.empty_vrfs();
         let followed = self.followed();
         empty.retain(|vrf| !followed.contains(vrf));
@@ -187,7 +187,7 @@ impl Live {
 
     /// Gives a VRF up, see [`Rib::forget_vrf`]. Returns false, and does nothing, if it has routes or engines.
     pub fn forget_vrf(&self, vrf: Vrf) -> bool {
-        let mut rib = self.rib.lock();
+        let mut rib = self.lock_rib();
         let is_over = !self.is_followed(vrf) && rib.forget_vrf(vrf);
         if is_over {
             lock_std(&self.shares).refused.remove(&vrf);

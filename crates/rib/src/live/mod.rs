@@ -1,28 +1,23 @@
 //! A table that changes while it is read: a RIB, a log, a compiler and readers.
 
 mod engines;
-mod hold;
 mod logs;
 mod pipeline;
-mod shared;
 
-use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fibula_core::{Addr, AnyPrefix, FamilyType, PerFamily, Update, Vrf};
 
 use crate::choice::EngineSource;
 use crate::publisher::Generation;
-use crate::status::{Counters, Event, Events, LiveError};
+use crate::status::{Counters, Event, Events, LiveError, lock_std};
 use crate::sync::Arc;
 use crate::{Audit, Checkpoint, FeedEvent, History, Pacing, Peer, Reader, Rib, TableError};
 use engines::Shares;
-pub use hold::Hold;
 use logs::{Followed, ToLogs};
 use pipeline::Pipeline;
-pub(crate) use shared::SharedRib;
 
 /// Options of a [`Live`] table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +75,7 @@ impl Default for LiveOptions {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Live {
-    rib: Arc<SharedRib>,
+    rib: Arc<Mutex<Rib>>,
     tables: RwLock<PerFamily<Pipelines>>,
     shares: Mutex<Shares>,
     /// Number of VRFs that were given up.
@@ -105,9 +100,6 @@ impl FamilyType for Pipelines {
     type Of<A: Addr> = Vec<Arc<Pipeline<A>>>;
 }
 
-/// Maximum number of updates that [`Live::apply_all`] applies with one lock of the RIB, about a millisecond's.
-const CHUNK: usize = 512;
-
 impl Live {
     /// Starts to follow the RIB: compiles the tables of its VRFs with the engines of `engines`. `events` is called
     /// with information for the operator. It must neither block for long nor call this table.
@@ -123,7 +115,7 @@ impl Live {
     ) -> Result<Self, LiveError> {
         let engines = Arc::new(engines);
         let live = Self {
-            rib: Arc::new(SharedRib::new(rib)),
+            rib: Arc::new(Mutex::new(rib)),
             tables: RwLock::default(),
             shares: Mutex::default(),
             given_up: AtomicU64::new(0),
@@ -132,7 +124,7 @@ impl Live {
             options,
             events: Arc::new(events),
         };
-        vrfs.iter().try_for_each(|&vrf| live.follow(vrf, &live.rib.lock()))?;
+        vrfs.iter().try_for_each(|&vrf| live.follow(vrf, &live.lock_rib()))?;
         Ok(live)
     }
 
@@ -140,17 +132,21 @@ impl Live {
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_rib(&self) -> MutexGuard<'_, Rib> {
+        lock_std(&self.rib)
+    }
+
     /// The number of the VRF with this name, see [`Rib::vrf`]. It gets engines with its first route. If
     /// [`LiveOptions::tables`] VRFs have some already, it gets those of another one if the session with the most VRFs
     /// has at least two more than the session of that route; else an [`Event::NotFollowed`] reports that it is only in
     /// the RIB.
     pub fn name_vrf(&self, name: &str) -> Vrf {
-        self.rib.lock().vrf(name)
+        self.lock_rib().vrf(name)
     }
 
     /// Like [`Live::name_vrf`], but the VRF gets engines now and keeps them: for readers that come before its routes.
     pub fn vrf(&self, name: &str) -> Vrf {
-        let mut rib = self.rib.lock();
+        let mut rib = self.lock_rib();
         let vrf = rib.vrf(name);
         let ended = self.start_table(&rib, vrf);
         if let Some(table) = self.tables().v4.iter().find(|table| table.vrf == vrf) {
@@ -177,45 +173,23 @@ impl Live {
     /// # Errors
     /// The errors of [`Rib::apply`]; [`TableError::Stopped`] if the table's compiler panicked.
     pub fn apply(&self, update: &Update<'_>) -> Result<(), TableError> {
-        self.apply_all(slice::from_ref(update))
-    }
-
-    /// Applies updates in their order, like [`Live::apply`] for each, but locks the RIB and the logs once for up to 512
-    /// of them. Between two such chunks, threads that wait for the RIB have their turn. Readers of engines never wait.
-    ///
-    /// # Errors
-    /// The errors of [`Live::apply`]. The updates before the refused one are applied, those after it are not.
-    pub fn apply_all(&self, updates: &[Update<'_>]) -> Result<(), TableError> {
-        let mut left = updates;
-        let mut is_first = true;
-        while !left.is_empty() {
-            let chunk = &left[..left.len().min(CHUNK)];
-            let applied = self.apply_chunk(chunk, std::mem::take(&mut is_first))?;
-            left = &left[applied..];
-            if applied < chunk.len() {
-                // The compiler needs the RIB to make room.
-                match left[0].prefix {
-                    AnyPrefix::V4(_) => self.wait_for_room::<u32>(left[0].vrf)?,
-                    AnyPrefix::V6(_) => self.wait_for_room::<u128>(left[0].vrf)?,
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Applies updates until the log of one has no room; returns how many were applied.
-    fn apply_chunk(&self, updates: &[Update<'_>], is_first: bool) -> Result<usize, TableError> {
-        let rib = if is_first { self.rib.lock_now() } else { self.rib.lock() };
-        self.change(rib, |rib, logs| {
-            for (at, update) in updates.iter().enumerate() {
+        loop {
+            let is_applied = self.change(self.lock_rib(), |rib, logs| {
                 if logs.is_full(update) {
-                    return Ok(at);
+                    return Ok(false);
                 }
                 logs.sequence = rib.sequence() + 1;
-                rib.apply(update, logs)?;
+                rib.apply(update, logs).map(|()| true)
+            })?;
+            if is_applied {
+                return Ok(());
             }
-            Ok(updates.len())
-        })
+            // The compiler needs the RIB to make room.
+            match update.prefix {
+                AnyPrefix::V4(_) => self.wait_for_room::<u32>(update.vrf)?,
+                AnyPrefix::V6(_) => self.wait_for_room::<u128>(update.vrf)?,
+            }
+        }
     }
 
     /// Changes the locked RIB and the logs. Tables that get routes and have no engines get some.
@@ -245,7 +219,7 @@ impl Live {
         if let FeedEvent::Update(update) = event {
             return self.apply(update);
         }
-        self.change(self.rib.lock_now(), |rib, logs| {
+        self.change(self.lock_rib(), |rib, logs| {
             logs.sequence = rib.sequence() + 1;
             rib.apply_event(event, logs)
         })
@@ -265,28 +239,28 @@ impl Live {
 
     /// The number of this peer; see [`Rib::peer`].
     pub fn peer(&self, peer: Peer) -> u32 {
-        self.rib.lock().peer(peer)
+        self.lock_rib().peer(peer)
     }
 
     /// Gives a peer up; see [`Rib::forget_peer`].
     pub fn forget_peer(&self, peer: u32) -> bool {
-        self.rib.lock().forget_peer(peer)
+        self.lock_rib().forget_peer(peer)
     }
 
     /// The positions of a source's columns among the values; see [`Rib::value_places`].
     pub fn value_places(&self, columns: &[&str]) -> Vec<usize> {
-        self.rib.lock().value_places(columns)
+        self.lock_rib().value_places(columns)
     }
 
     /// The locked RIB, which cannot change meanwhile.
     pub fn with_rib<T>(&self, look: impl FnOnce(&Rib) -> T) -> T {
-        look(&self.rib.lock())
+        look(&self.lock_rib())
     }
 
     /// Makes a checkpoint of the RIB. The feed does not wait while it is copied and written. `position` is the feed's
     /// own description of its position.
     pub fn checkpoint(&self, position: &str) -> Checkpoint {
-        self.rib.lock().checkpoint(position)
+        self.lock_rib().checkpoint(position)
     }
 
     /// A reader of the VRF's table; `None` if the VRF is not followed. Clone it for each thread.
@@ -315,24 +289,11 @@ impl Live {
     /// # Errors
     /// [`TableError::Stopped`] if a compiler panicked. Readers keep the last published table.
     pub fn flush(&self) -> Result<(), TableError> {
-        self.flush_until(None).map(|_| ())
-    }
-
-    /// Like [`Live::flush`], for at most this time. Whether all earlier updates are visible; if they are not, readers
-    /// may prevent new tables, because they hold old ones (see [`Reader`]).
-    ///
-    /// # Errors
-    /// [`TableError::Stopped`], as of [`Live::flush`].
-    pub fn flush_within(&self, most: Duration) -> Result<bool, TableError> {
-        self.flush_until(Instant::now().checked_add(most))
-    }
-
-    fn flush_until(&self, end: Option<Instant>) -> Result<bool, TableError> {
         let (v4, v6) = {
             let tables = self.tables();
             (tables.v4.clone(), tables.v6.clone())
         };
-        let v4 = v4.iter().try_fold(true, |all, table| Ok(table.flush(end)? && all))?;
-        v6.iter().try_fold(v4, |all, table| Ok(table.flush(end)? && all))
+        v4.iter().try_for_each(|table| table.flush())?;
+        v6.iter().try_for_each(|table| table.flush())
     }
 }

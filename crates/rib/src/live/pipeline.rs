@@ -1,17 +1,17 @@
 //! The log, the compiler and the publisher of one table.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
 
 use fibula_core::{Addr, Vrf};
 
-use super::{LiveOptions, SharedRib};
+use super::LiveOptions;
 use crate::audit::Auditor;
 use crate::choice::EngineSource;
 use crate::compiler::{Compiler, Shared, Tables, first};
-use crate::log::{Flushed, Log};
+use crate::log::Log;
 use crate::publisher::Publisher;
 use crate::status::{Counters, Event, Events, LiveError};
 use crate::sync::Arc;
@@ -20,7 +20,7 @@ use crate::{Rib, TableError};
 /// The settings for the tables of a VRF.
 #[derive(Clone, Copy)]
 pub(super) struct With<'a> {
-    pub(super) rib: &'a Arc<SharedRib>,
+    pub(super) rib: &'a Arc<Mutex<Rib>>,
     pub(super) vrf: Vrf,
     pub(super) owner: &'a str,
     pub(super) options: &'a LiveOptions,
@@ -94,13 +94,9 @@ impl<A: Addr> Pipeline<A> {
         TableError::Stopped { vrf: self.vrf, family: A::FAMILY }
     }
 
-    /// Whether all changes were published before `end`.
-    pub(super) fn flush(&self, end: Option<Instant>) -> Result<bool, TableError> {
-        match self.log.flush(end) {
-            Flushed::All => Ok(true),
-            Flushed::Late => Ok(false),
-            Flushed::Stopped => Err(self.stopped()),
-        }
+    /// Waits until all changes are published.
+    pub(super) fn flush(&self) -> Result<(), TableError> {
+        if self.log.flush() { Ok(()) } else { Err(self.stopped()) }
     }
 }
 

@@ -6,9 +6,6 @@
 //!     └──── waits while too many prefixes wait, or one for longer than a second ◄──── done ────┘
 //! ```
 //!
-//! A load of a table is one change: from [`Log::hold`] to [`Log::release`] the log keeps no changes and none is due;
-//! the compiler then reads the whole table from the RIB.
-//!
 //! Invariants:
 //! - for each prefix, the last change is published after all earlier ones or instead of them;
 //! - memory is bounded by the capacity in prefixes, and by what one update can change;
@@ -85,17 +82,6 @@ pub(crate) enum Due {
     Closed,
 }
 
-/// How a wait for publication ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flushed {
-    /// All changes are published, or given up.
-    All,
-    /// Some are not yet.
-    Late,
-    /// The compiler ended.
-    Stopped,
-}
-
 impl<A: Addr> Log<A> {
     /// A log for a table that includes the feed up to `sequence`.
     pub(crate) fn new(pacing: Pacing, sequence: u64) -> Self {
@@ -149,21 +135,6 @@ impl<A: Addr> Log<A> {
         Writer { log: self, state, now: self.now() }
     }
 
-    /// From now on, all changes are parts of one, up to [`Log::release`].
-    pub(crate) fn hold(&self) {
-        let mut state = lock(&self.state);
-        state.queue.hold();
-        self.set_full(&state);
-    }
-
-    /// Ends what [`Log::hold`] began.
-    pub(crate) fn release(&self) {
-        let mut state = lock(&self.state);
-        state.queue.release();
-        self.set_full(&state);
-        self.to_compiler.notify_one();
-    }
-
     /// Waits until a cut is due.
     pub(crate) fn wait_until_due(&self, idle: Duration) -> Due {
         let mut state = lock(&self.state);
@@ -204,27 +175,16 @@ impl<A: Addr> Log<A> {
         self.to_feed.notify_all();
     }
 
-    /// Waits until all changes pushed before are published, or until `end`.
-    pub(crate) fn flush(&self, end: Option<Instant>) -> Flushed {
+    /// Waits until all changes pushed before are published or given up; false if the compiler ended.
+    pub(crate) fn flush(&self) -> bool {
         let mut state = lock(&self.state);
-        let mut is_late = false;
-        while !state.queue.is_idle() && !state.closed && !is_late {
+        while !state.queue.is_idle() && !state.closed {
             state.hurry = true;
             self.to_compiler.notify_one();
-            state = match end.map(|end| end.saturating_duration_since(Instant::now())) {
-                None => wait(&self.to_feed, state),
-                Some(left) => {
-                    is_late = left.is_zero();
-                    wait_for(&self.to_feed, state, left)
-                }
-            };
+            state = wait(&self.to_feed, state);
         }
         state.hurry = false;
-        match (state.stopped, state.queue.is_idle() || state.closed) {
-            (true, _) => Flushed::Stopped,
-            (false, true) => Flushed::All,
-            (false, false) => Flushed::Late,
-        }
+        !state.stopped
     }
 
     /// Notes that the compiler ended and that nothing will be published any more.

@@ -36,10 +36,6 @@ impl Default for Pacing {
 pub(super) struct Queue<A: Addr> {
     pub(super) pacing: Pacing,
     pending: HashMap<Prefix<A>, Change<A>>,
-    /// Number of holds: while there is one, the changes are parts of one, none is due, and the feed does not wait.
-    holds: usize,
-    /// The next batch is the whole table, so its changes are not kept.
-    is_whole: bool,
     /// The arrival time of the first waiting change.
     oldest: Option<u64>,
     /// The arrival time of the first change that was cut and is not published.
@@ -55,8 +51,6 @@ pub(super) struct Queue<A: Addr> {
 pub struct Batch<A: Addr> {
     /// The last change of each prefix, sorted by prefix.
     pub changes: Vec<Change<A>>,
-    /// Whether any prefix may have changed, and `changes` is empty.
-    pub is_whole: bool,
     /// The position in the feed of the last update in these changes.
     pub sequence: u64,
     /// The arrival times of the changes.
@@ -89,8 +83,6 @@ impl<A: Addr> Queue<A> {
         Self {
             pacing,
             pending: HashMap::new(),
-            holds: 0,
-            is_whole: false,
             oldest: None,
             in_flight: None,
             rests_until: 0,
@@ -101,31 +93,16 @@ impl<A: Addr> Queue<A> {
 
     /// Adds a change at this time, in microseconds. It replaces an earlier change of its prefix.
     pub(super) fn push(&mut self, now: u64, change: Change<A>, sequence: u64) {
-        if self.holds > 0 && !self.is_whole {
-            (self.is_whole, self.pending) = (true, HashMap::new());
-        }
-        if !self.is_whole {
-            self.pending.insert(change.prefix, change);
-        }
+        self.pending.insert(change.prefix, change);
         self.oldest.get_or_insert(now);
         self.arrivals.add(now);
         self.sequence = sequence;
     }
 
-    /// The changes from now on, until the [release](Self::release), are parts of one.
-    pub(super) fn hold(&mut self) {
-        self.holds += 1;
-    }
-
-    /// A hold ends; the last one makes the changes due.
-    pub(super) fn release(&mut self) {
-        self.holds = self.holds.saturating_sub(1);
-    }
-
     /// Whether the feed must wait, because too many prefixes wait or one has waited for too long.
     pub(super) fn is_full(&self, now: u64) -> bool {
         let is_late = self.lag(now) > micros(self.pacing.late);
-        self.holds == 0 && (is_late || self.pending.len() >= self.pacing.capacity)
+        is_late || self.pending.len() >= self.pacing.capacity
     }
 
     /// How long the oldest unpublished change has waited, in microseconds; 0 if there is none.
@@ -141,12 +118,12 @@ impl<A: Addr> Queue<A> {
 
     /// Whether a cut is due, however long the compiler wants to pause.
     pub(super) fn is_due_at_once(&self) -> bool {
-        self.holds == 0 && (self.is_whole || self.pending.len() >= self.pacing.capacity)
+        self.pending.len() >= self.pacing.capacity
     }
 
     /// How long until a cut is due; `None` if nothing waits.
     pub(super) fn due(&self, now: u64) -> Option<Duration> {
-        let since = self.oldest.filter(|_| self.holds == 0)?;
+        let since = self.oldest?;
         if self.is_due_at_once() {
             return Some(Duration::ZERO);
         }
@@ -160,13 +137,7 @@ impl<A: Addr> Queue<A> {
         let mut changes: Vec<_> = self.pending.drain().map(|(_, change)| change).collect();
         changes.sort_unstable_by_key(|change| change.prefix);
         self.in_flight = self.oldest.take();
-        let is_whole = std::mem::take(&mut self.is_whole);
-        Batch {
-            changes,
-            is_whole,
-            sequence: self.sequence,
-            arrivals: std::mem::take(&mut self.arrivals),
-        }
+        Batch { changes, sequence: self.sequence, arrivals: std::mem::take(&mut self.arrivals) }
     }
 
     /// Ends a batch that is published or never will be. The next cut is not due before `rest` has passed, or half of
@@ -245,41 +216,6 @@ mod tests {
         queue.done(2 * MS, Duration::from_millis(30));
         add(&mut queue, Pacing::ENOUGH);
         assert_eq!(queue.due(2 * MS), Some(Duration::from_millis(30)));
-    }
-
-    /// While changes are parts of one, none is due or late, however many there are; then all are due at once.
-    #[test]
-    fn held_changes_become_one_batch_of_the_whole_table() {
-        let mut queue = Queue::new(Pacing { capacity: 2, ..Pacing::default() }, 0);
-        queue.push(0, change("9.0.0.0/8", 1), 1);
-        queue.hold();
-        for (now, prefix) in [(10, "10.0.0.0/8"), (20, "11.0.0.0/8"), (2000, "12.0.0.0/8")] {
-            queue.push(now * MS, change(prefix, 1), now);
-            assert!(queue.due(now * MS).is_none() && !queue.is_full(now * MS) && !queue.is_idle());
-        }
-        // Two loads at once end with the last of them.
-        queue.hold();
-        queue.release();
-        assert!(queue.due(2000 * MS).is_none());
-        queue.release();
-        queue.push(2001 * MS, change("13.0.0.0/8", 1), 2001);
-        assert_eq!(queue.due(2001 * MS), Some(Duration::ZERO));
-        let batch = queue.cut();
-        assert_eq!((batch.changes.len(), batch.is_whole, batch.sequence), (0, true, 2001));
-        assert_eq!(batch.arrivals.0.iter().map(|(_, count)| count).sum::<u64>(), 5);
-        queue.done(2002 * MS, Duration::ZERO);
-        assert!(queue.is_idle());
-        // A batch that is cut while changes are held is not the last one.
-        queue.hold();
-        queue.push(2003 * MS, change("10.0.0.0/8", 2), 2003);
-        assert!(queue.cut().is_whole);
-        queue.push(2004 * MS, change("11.0.0.0/8", 2), 2004);
-        queue.release();
-        assert!(queue.cut().is_whole);
-        queue.hold();
-        queue.release();
-        queue.push(2005 * MS, change("11.0.0.0/8", 3), 2005);
-        assert_eq!(queue.cut().changes, [change("11.0.0.0/8", 3)]);
     }
 
     #[test]

@@ -1,9 +1,6 @@
-//! Many updates at once: the same table as one by one, room in the log, an error in the middle, and turns for other
-//! threads.
+//! Updates of a live table: the same routes as in a RIB alone, room in the log, and an error in the middle.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fibula_core::{AnyPrefix, Attributes, Change, Update, Value, Vrf};
 use fibula_rib::{FeedEvent, Limits, Listener, Live, LiveOptions, Pacing, Peer, Rib, TableError};
@@ -48,7 +45,7 @@ fn contents(rib: &Rib) -> String {
 }
 
 #[test]
-fn all_at_once_is_one_after_the_other() {
+fn a_live_table_has_the_routes_of_a_rib() {
     let values: Vec<_> = (0..50).map(|value| [Value::Int(value)]).collect();
     let updates = updates(3_000, &values);
     let mut plain = Rib::default();
@@ -56,9 +53,7 @@ fn all_at_once_is_one_after_the_other() {
         plain.apply(update, &mut ()).unwrap();
     }
     let live = live(Rib::default());
-    live.apply_all(&[]).unwrap();
-    live.apply_all(&updates[..1]).unwrap();
-    live.apply_all(&updates[1..]).unwrap();
+    updates.iter().for_each(|update| live.apply(update).unwrap());
     assert_eq!(live.with_rib(contents), contents(&plain));
     live.flush().unwrap();
     for vrf in &VRFS[..2] {
@@ -83,35 +78,9 @@ fn those_before_a_refused_one_are_applied() {
     let of =
         |at: u16| Update::new(AnyPrefix::host([10, 0, (at >> 8) as u8, at as u8].into()), change);
     let updates: Vec<_> = (0..900).map(of).collect();
-    let error = live.apply_all(&updates).unwrap_err();
+    let error = updates.iter().try_for_each(|update| live.apply(update)).unwrap_err();
     assert!(matches!(error, TableError::Full { .. }), "{error}");
     assert_eq!(live.with_rib(|rib| (rib.iter::<u32>(0).count(), rib.sequence())), (700, 700));
-}
-
-/// A thread that wants the RIB gets it while a long list is applied.
-#[test]
-fn others_have_their_turn() {
-    let engines = makers(Behaviour::default());
-    let live = Live::start(Rib::default(), &[], engines, LiveOptions::default(), |_| ()).unwrap();
-    let values: Vec<_> = (0..50).map(|value| [Value::Int(value)]).collect();
-    let updates = updates(50_000, &values);
-    let looks = AtomicUsize::new(0);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let wants = || looks.load(Ordering::Relaxed) < 20 && Instant::now() < deadline;
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while wants() {
-                let sequence = live.with_rib(Rib::sequence);
-                // Looks between two calls do not count.
-                let is_within = !sequence.is_multiple_of(updates.len() as u64);
-                looks.fetch_add(usize::from(is_within), Ordering::Relaxed);
-            }
-        });
-        while wants() {
-            live.apply_all(&updates).unwrap();
-        }
-    });
-    assert!(looks.into_inner() >= 20, "a thread waits for the whole of a list");
 }
 
 /// A RIB and a live table take the same events through one trait.
@@ -138,35 +107,4 @@ fn a_live_table_takes_the_events_of_a_rib() {
     live.event(FeedEvent::Update(&updates[0])).unwrap();
     assert_eq!(feed(&mut rib), feed(&mut &live));
     assert_eq!(live.with_rib(contents), contents(&rib));
-}
-
-/// Updates that are held are seen all at once and however many there are, also by updates before and after.
-#[test]
-fn held_updates_are_one_change() {
-    let values: Vec<_> = (0..50).map(|value| [Value::Int(value)]).collect();
-    let updates = updates(3_000, &values);
-    let live = live(Rib::default());
-    for (at, updates) in updates.chunks(600).enumerate() {
-        let hold = (at % 2 == 0).then(|| live.hold());
-        live.flush_within(Duration::ZERO).unwrap();
-        live.flush_within(Duration::from_millis(200 * (at as u64 % 2))).unwrap();
-        let before = live.counters::<u32>(0).unwrap().generations.get();
-        live.apply_all(updates).unwrap();
-        if hold.is_some() {
-            assert!(!live.flush_within(Duration::from_millis(5)).unwrap(), "held");
-        }
-        drop(hold);
-        live.flush().unwrap();
-        let made = live.counters::<u32>(0).unwrap().generations.get() - before;
-        assert!(if at % 2 == 0 { made <= 2 } else { made > 2 }, "{made} generations");
-        for vrf in &VRFS[..2] {
-            let table = live.current::<u32>(*vrf).unwrap();
-            for low in 0..200 {
-                let addr = u32::from_be_bytes([10, 0, 0, low]);
-                let found = table.attributes(table.engine().lookup(addr)).cloned();
-                let expected = live.with_rib(|rib| rib.longest::<u32>(*vrf, addr));
-                assert_eq!(found, expected.map(|(_, path)| path.attributes), "{vrf} {addr:x}");
-            }
-        }
-    }
 }
