@@ -25,11 +25,10 @@ deb() {
     # What only a package in Debian's own archive needs, such as the number of a bug, are notes of lintian, not warnings.
     lintian --fail-on error --fail-on warning --allow-root "$target"/deb-new/*.changes
     [ -z "$check" ] || debian_check
-    rm -rf "$staged" "$target/deb-new/command"
-    ls -l "$target"/deb-new/*.deb
     mkdir -p "$target/deb"
     mv "$target"/deb-new/*.{deb,changes,buildinfo} "$target/deb/"
     rm -rf "$target/deb-new"
+    ls -l "$target"/deb/*"_$architecture.deb"
 }
 
 # debian_files TRIPLE COMMAND STAGED: the command's files where Debian has them, and licences.
