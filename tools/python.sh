@@ -42,18 +42,24 @@ python_environment() {
 # python_built_here: the package's files with the library that the tests have compiled, put where pip would put them, and
 # tested against the real packages.
 python_built_here() {
-    local python site library="$target/debug/lib_fibula.so"
+    local python library="$target/debug/lib_fibula.so"
     if ! [ -e "$library" ]; then
         python_wheel # not Linux: a module needs the linker's flags that maturin knows
         return
     fi
-    python_environment
+    python_package_here "$library"
     python=$(python_for "$target/python")
-    site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+    pytest_with "not heavy" debug
+}
+
+# python_package_here LIBRARY: the package's files with this library in the environment, where pip would put them.
+python_package_here() {
+    local site
+    python_environment
+    site=$("$(python_for "$target/python")" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
     rm -rf "$site"/fibula "$site"/fibula-*.dist-info
     cp -R bindings/python/python/fibula "$site/fibula"
-    cp "$library" "$site/fibula/_fibula.abi3.so"
-    pytest_with "not heavy" debug
+    cp "$1" "$site/fibula/_fibula.abi3.so"
 }
 
 # python_wheel [--all]: the wheel, built as it is published, installed and tested against the real packages.

@@ -57,6 +57,7 @@ run_tests() {
 # What is tested as its users run it, on what was compiled for the tests.
 test_programs() {
     step "the Python package"; python_built_here
+    step "the extension of DuckDB"; duckdb_extension dev; duckdb_tests
     step "the papers' figures, small"; "$(python_for "$target/python")" bench/papers/run.py check --programs "$target/debug"
     step "the demo, small"; profile=debug demo 20000 20000 auto scalar
     if glass_browser >/dev/null; then

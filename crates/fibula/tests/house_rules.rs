@@ -107,6 +107,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "router/src/pool.rs",
     "router/src/port/",
     "bindings/c/src/",
+    "bindings/duckdb/src/host/",
     "bindings/python/src/resident.rs",
 ];
 
