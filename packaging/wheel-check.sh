@@ -19,7 +19,7 @@ case $phase in
         ;;
     install)
         "$folder/bin/pip" install --quiet --no-cache-dir --no-index "$wheel"
-        [ "$("$folder/bin/fibula" lookup 8.8.8.8 | awk '{ print $NF }')" = US ] || fail "the command does not answer"
+        [ "$("$folder/bin/fibula" lookup 8.8.8.8 | awk 'END { print $NF }')" = US ] || fail "the command does not answer"
         answer=$("$folder/bin/python" -I -c \
             'import fibula; print(fibula.Table.build("embedded").lookup("2001:67c:2e8:22::c100:68b")["country"])')
         [ "$answer" = NL ] || fail "the module answers $answer"

@@ -141,7 +141,8 @@ entries = next(name for name in names if name.endswith(".dist-info/entry_points.
 assert "fibula=fibula.__main__:main" in wheel.read(entries).decode().replace(" ", ""), "the command is not in the wheel"
 CHECK
     "$python" -m twine check --strict "$file"
-    "$python" -m auditwheel show "$file"
+    # Zig calls musl's library libc.so, which musl's loader knows as itself, and auditwheel does not; maturin checks these.
+    case $file in *musllinux*) ;; *) "$python" -m auditwheel show "$file" ;; esac
     case $file in *abi3t*) ;; *) "$python" -m abi3audit --strict --summary "$file" ;; esac
 }
 
