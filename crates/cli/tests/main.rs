@@ -23,6 +23,7 @@ mod misread;
 mod page_options;
 #[cfg(unix)]
 mod pages;
+mod paths;
 mod plot;
 mod query;
 mod real_data;

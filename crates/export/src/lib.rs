@@ -6,12 +6,14 @@
 //!   joins by range in databases that know no prefixes.
 //! - [`prefixes()`]: Parquet with a row for each prefix.
 //! - [`mmdb()`]: the format of MaxMind's readers.
+//! - [`PathsWriter`]: all BGP paths of an archive, as Parquet, Arrow or JSON lines.
 //! - [`memory`]: an engine's tables as the memories of a lookup pipeline in hardware.
 #![forbid(unsafe_code)]
 
 mod intervals;
 pub mod memory;
 mod mmdb;
+mod paths;
 mod text;
 
 use std::fmt;
@@ -22,6 +24,7 @@ use fibula_rib::Table;
 
 pub use intervals::{intervals, prefixes};
 pub use mmdb::mmdb;
+pub use paths::{BgpPath, PathsFormat, PathsWriter};
 pub use text::{TextFormat, text};
 
 /// The error of writing a table.

@@ -1,6 +1,7 @@
 //! `fibula export`: a table for other tools.
 
 mod memory;
+mod paths;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ Examples:
   fibula export --to memory rib.gz --engine sail-l --keys 1000000 -o folder
   fibula export rib.gz | head
   fibula export rib.gz --columns next_hop --compress -o small.csv
+  fibula export --paths rib.gz -o paths.parquet
+  fibula export --paths updates.gz --within ours.csv --path-regex _64500_ | jq .as_path
 
 `fibula build` reads all formats but the last. They are tsv and csv (each line a prefix and its values), clickhouse
 (CSV for an ip_trie dictionary), mmdb (for MaxMind's readers, both families), intervals (Parquet:
@@ -35,6 +38,10 @@ are 32-bit integers for IPv4, 16 bytes for IPv6), prefixes (Parquet: a row for e
 file's ending chooses the format (.tsv .txt .csv .mmdb .parquet); another ending needs --to.
 memory (only written) is a folder with the tables of an engine as the memories of a lookup pipeline:
 map.json and a NAME.hex for each, which Verilog's $readmemh loads.
+
+--paths writes a row for each path of each peer, and for each withdrawal, with the columns time, change
+(announce, withdraw), peer_address, peer_as, view, vrf, prefix, path_id, next_hop, as_path, origin_as,
+origin, local_pref, med, communities.
 
 --compress writes the fewest routes with which every address has the values that it has now (ORTC);
 prefixes are others then. The fewer combinations of values there are, the more it saves: name the
@@ -56,7 +63,7 @@ pub struct Args {
     #[command(flatten)]
     table: TableArgs,
     /// Format: tsv, csv, clickhouse, mmdb, intervals, prefixes, memory (default: by the output's name;
-    /// tsv on standard output)
+    /// tsv on standard output); of --paths: parquet, arrow, jsonl
     #[arg(long, value_name = "FORMAT")]
     to: Option<To>,
     /// The output file, - for standard output; a folder for memory
@@ -72,6 +79,8 @@ pub struct Args {
     #[arg(long)]
     compress: bool,
     #[command(flatten)]
+    paths: paths::PathArgs,
+    #[command(flatten)]
     memory: memory::MemoryArgs,
 }
 
@@ -83,6 +92,10 @@ enum To {
     Intervals,
     Prefixes,
     Memory,
+    /// Of paths alone.
+    Arrow,
+    /// Of paths alone.
+    JsonLines,
 }
 
 impl FromStr for To {
@@ -97,7 +110,11 @@ impl FromStr for To {
             "intervals" | "parquet" => Ok(Self::Intervals),
             "prefixes" => Ok(Self::Prefixes),
             "memory" => Ok(Self::Memory),
-            _ => Err("formats are tsv, csv, clickhouse, mmdb, intervals, prefixes, memory"),
+            "arrow" => Ok(Self::Arrow),
+            "jsonl" => Ok(Self::JsonLines),
+            _ => Err(
+                "formats are tsv, csv, clickhouse, mmdb, intervals, prefixes, memory; of --paths parquet, arrow, jsonl",
+            ),
         }
     }
 }
@@ -125,6 +142,9 @@ impl Args {
                     .hint("name it .tsv, .txt, .csv, .mmdb or .parquet, or set --to"));
             }
         };
+        if matches!(to, To::Arrow | To::JsonLines) {
+            return Err(Failure::new("arrow and jsonl are formats of --paths"));
+        }
         if to == To::Memory && is_stdout {
             return Err(Failure::new("memory is a folder of files").hint("name a folder with -o"));
         }
@@ -156,6 +176,9 @@ impl To {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    if args.paths.paths {
+        return paths::run(args);
+    }
     let to = args.format()?;
     same::refuse_tables(&args.table.all_sources()?, &args.output)?;
     let mut loaded = args.table.load()?;
@@ -242,7 +265,9 @@ fn write(
             fibula_export::mmdb(table, &args.mmdb_type, epoch, out)?;
         }
         (To::Prefixes, _) => fibula_export::prefixes(table, out)?,
-        (To::Memory, _) => unreachable!("memories are written to a folder"),
+        (To::Memory | To::Arrow | To::JsonLines, _) => {
+            unreachable!("these are not tables in a file")
+        }
         (To::Intervals, family) => {
             let intervals = match family {
                 Family::V4 => fibula_export::intervals::<u32>(table, out)?,
