@@ -47,7 +47,7 @@ def ways(con: duckdb.DuckDBPyConnection, file: str) -> dict[str, str]:
     number = "SELECT count(v), sum(v::UINTEGER) FROM"
     text = "SELECT count(p), sum(length(p)) FROM"
     return {
-        "value, extension": f"{number} (SELECT fibula_value('{file}', ip, 'asn') AS v FROM flows)",
+        "value, extension": f"{number} (SELECT fibula_number('{file}', ip, 'asn') AS v FROM flows)",
         "value, Python function": f"{number} (SELECT by_function(ip) AS v FROM flows)",
         "value, ASOF join": f"{number} (SELECT {inside} asn END AS v {joined})",
         "prefix, extension": f"{text} (SELECT fibula_prefix('{file}', ip) AS p FROM flows)",

@@ -1,9 +1,7 @@
 //! What the functions return, a column of addresses at a time.
 
-use std::fmt::Write;
-
-use fibula_annotate::Address;
-use fibula_core::{Addr, AnyPrefix, Hop, Prefix, Value};
+use fibula_annotate::{Address, write_prefix};
+use fibula_core::{Addr, AnyPrefix, ColumnKind, Hop, Prefix, Value};
 use fibula_fib::{Fib, OpenFamily, Pod};
 
 /// What is asked about addresses.
@@ -15,18 +13,27 @@ pub enum Question {
     Prefix,
     /// All prefixes, longest first.
     Covering,
-    /// The value of one column.
+    /// The value of one column, as text.
     Value,
+    /// The value of one column of integers.
+    Number,
+}
+
+impl Question {
+    /// Whether it takes the name of a column.
+    pub fn has_column(self) -> bool {
+        matches!(self, Self::Value | Self::Number)
+    }
 }
 
 /// Takes the answers, each row at most once. Rows that it is not told of are NULL.
 pub trait Answers {
     /// The prefix of this row, as text.
-    fn prefix(&mut self, row: usize, prefix: &str);
+    fn prefix(&mut self, row: usize, prefix: &[u8]);
     /// All prefixes of this row.
-    fn covering(&mut self, row: usize, prefixes: &[String]);
+    fn covering(&mut self, row: usize, prefixes: &[Vec<u8>]);
     /// The prefix of this row and its values.
-    fn record(&mut self, row: usize, prefix: &str, values: &[(&str, Value<'_>)]);
+    fn record(&mut self, row: usize, prefix: &[u8], values: &[(&str, Value<'_>)]);
     /// The value of this row.
     fn value(&mut self, row: usize, value: Value<'_>);
 }
@@ -86,8 +93,12 @@ pub fn answer(
         for (row, address) in addresses {
             let found = table.covering(AnyPrefix::host(address.into()));
             let found = found.map_err(|error| error.to_string())?;
-            let prefixes: Vec<_> =
-                found.filter_map(|route| Some(route.prefix()?.to_string())).collect();
+            let text = |prefix| {
+                let mut text = Vec::new();
+                write_prefix(prefix, &mut text);
+                text
+            };
+            let prefixes: Vec<_> = found.filter_map(|route| Some(text(route.prefix()?))).collect();
             if !prefixes.is_empty() {
                 answers.covering(row, &prefixes);
             }
@@ -102,9 +113,12 @@ pub fn answer(
         }
     }
     match question {
-        Question::Value => {
+        Question::Value | Question::Number => {
             let column = column.ok_or("the name of a column is missing")?;
             let at = table.columns().find(column).ok_or_else(|| unknown(table, column))?;
+            if question == Question::Number && table.columns().kind(at) != ColumnKind::Int {
+                return Err(format!("the column {column:?} has no integers: use fibula_value"));
+            }
             values(table, &v4, at, answers);
             values(table, &v6, at, answers);
         }
@@ -121,10 +135,10 @@ pub fn answer(
 }
 
 fn prefixes<A: Addr + Pod>(table: &Fib, keys: &Keys<A>, answers: &mut impl Answers) {
-    let mut text = String::new();
+    let mut text = Vec::new();
     for (row, prefix) in keys.lengths(table.family::<A>()) {
         text.clear();
-        let _ = write!(text, "{prefix}");
+        write_prefix(prefix, &mut text);
         answers.prefix(row, &text);
     }
 }
@@ -141,12 +155,12 @@ fn records<A: Addr + Pod>(table: &Fib, keys: &Keys<A>, answers: &mut impl Answer
     let (family, columns) = (table.family::<A>(), table.columns());
     let names: Vec<&str> = columns.names().collect();
     let mut hops = keys.hops(family);
-    let (mut text, mut known) = (String::new(), Vec::new());
+    let (mut text, mut known) = (Vec::new(), Vec::new());
     for (row, prefix) in keys.lengths(family) {
         // Each address with a prefix has a hop: both are of the same order.
         let hop = hops.find(|(of, _)| *of == row).and_then(|(_, hop)| hop);
         text.clear();
-        let _ = write!(text, "{prefix}");
+        write_prefix(prefix, &mut text);
         known.clear();
         if let Some(hop) = hop {
             let values = names.iter().enumerate();

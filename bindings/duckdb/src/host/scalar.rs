@@ -1,8 +1,8 @@
-//! Functions of rows: `fibula`, `fibula_prefix`, `fibula_covering`, `fibula_value`.
+//! Functions of rows: `fibula`, `fibula_prefix`, `fibula_covering`, `fibula_value`, `fibula_number`.
 
 use std::ffi::{CStr, c_void};
 use std::fmt::Write;
-use std::str;
+use std::{ptr, str};
 
 use fibula_annotate::Address;
 use fibula_core::Value;
@@ -16,11 +16,12 @@ use crate::answers::{Answers, Question, answer};
 use crate::tables;
 
 /// The functions by name.
-pub const FUNCTIONS: [(&CStr, Question); 4] = [
+pub const FUNCTIONS: [(&CStr, Question); 5] = [
     (c"fibula", Question::Record),
     (c"fibula_prefix", Question::Prefix),
     (c"fibula_covering", Question::Covering),
     (c"fibula_value", Question::Value),
+    (c"fibula_number", Question::Number),
 ];
 
 /// A function for one type of addresses.
@@ -53,7 +54,7 @@ pub unsafe fn register(
             duckdb::duckdb_scalar_function_add_parameter(function, text.raw());
             let address = SqlType::of_addresses(addresses);
             duckdb::duckdb_scalar_function_add_parameter(function, address.raw());
-            if question == Question::Value {
+            if question.has_column() {
                 duckdb::duckdb_scalar_function_add_parameter(function, text.raw());
             }
             duckdb::duckdb_scalar_function_set_return_type(function, result.raw());
@@ -91,9 +92,9 @@ unsafe extern "C" fn call(
             let overload = &*overload.cast::<Overload>();
             let tables: Vec<_> = Argument::of(chunk, 0).texts().collect();
             let addresses = Argument::of(chunk, 1).addresses(overload.addresses);
-            let columns = match overload.question {
-                Question::Value => Argument::of(chunk, 2).texts().collect(),
-                _ => Vec::new(),
+            let columns = match overload.question.has_column() {
+                true => Argument::of(chunk, 2).texts().collect(),
+                false => Vec::new(),
             };
             rows(overload.question, &tables, &addresses, &columns, Output::of(output))
         }
@@ -118,10 +119,10 @@ fn rows(
     let mut begin = 0;
     while begin < addresses.len() {
         let (table, column) = (tables[begin], column_of(begin));
-        let is_other = |row: &usize| tables[*row] != table || column_of(*row) != column;
+        let is_other = |row: &usize| differ(tables[*row], table) || differ(column_of(*row), column);
         let end = (begin + 1..addresses.len()).find(is_other).unwrap_or(addresses.len());
         if let Some(table) = table
-            && (question != Question::Value || column.is_some())
+            && (!question.has_column() || column.is_some())
         {
             let name = |text| str::from_utf8(text).map_err(|_| "a name is not UTF-8".to_owned());
             let table = tables::open(name(table)?)?;
@@ -134,6 +135,14 @@ fn rows(
         begin = end;
     }
     answers.close()
+}
+
+/// Whether two names differ. Those of a constant are mostly at the same place.
+fn differ(one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => !ptr::eq(one, other) && one != other,
+        _ => one != other,
+    }
 }
 
 /// The column of results.
@@ -190,19 +199,19 @@ impl Columns {
 }
 
 impl Answers for Columns {
-    fn prefix(&mut self, row: usize, prefix: &str) {
+    fn prefix(&mut self, row: usize, prefix: &[u8]) {
         self.output.text(row, prefix);
         self.output.set(row);
     }
 
-    fn covering(&mut self, row: usize, prefixes: &[String]) {
+    fn covering(&mut self, row: usize, prefixes: &[Vec<u8>]) {
         if let Some(begin) = self.begin(row, prefixes.len()) {
             let elements = self.output.elements();
             prefixes.iter().enumerate().for_each(|(at, prefix)| elements.text(begin + at, prefix));
         }
     }
 
-    fn record(&mut self, row: usize, prefix: &str, values: &[(&str, Value<'_>)]) {
+    fn record(&mut self, row: usize, prefix: &[u8], values: &[(&str, Value<'_>)]) {
         self.output.set(row);
         self.output.member(0).text(row, prefix);
         self.output.member(0).set(row);
@@ -210,13 +219,16 @@ impl Answers for Columns {
         let entries = self.output.member(1).elements();
         let (names, texts) = (entries.member(0), entries.member(1));
         for (at, (name, value)) in values.iter().enumerate() {
-            names.text(begin + at, name);
+            names.text(begin + at, name.as_bytes());
             write_value(texts, begin + at, *value, &mut self.number);
         }
     }
 
     fn value(&mut self, row: usize, value: Value<'_>) {
-        if write_value(self.output, row, value, &mut self.number) {
+        if let (Question::Number, Value::Int(number)) = (self.question, value) {
+            self.output.number(row, number);
+            self.output.set(row);
+        } else if write_value(self.output, row, value, &mut self.number) {
             self.output.set(row);
         }
     }
@@ -226,11 +238,11 @@ impl Answers for Columns {
 pub fn write_value(column: Output, row: usize, value: Value<'_>, number: &mut String) -> bool {
     match value {
         Value::Null => return false,
-        Value::Str(text) => column.text(row, text),
+        Value::Str(text) => column.text(row, text.as_bytes()),
         Value::Int(int) => {
             number.clear();
             let _ = write!(number, "{int}");
-            column.text(row, number);
+            column.text(row, number.as_bytes());
         }
     }
     true

@@ -146,7 +146,7 @@ fn write_routes(
             let value = match (column.checked_sub(OWN.len()), route.hop().index()) {
                 (None, _) => {
                     let Some(prefix) = route.prefix() else { continue };
-                    output.text(row, &prefix.to_string());
+                    output.text(row, prefix.to_string().as_bytes());
                     output.set(row);
                     continue;
                 }
@@ -157,7 +157,7 @@ fn write_routes(
             match value {
                 Value::Null => continue,
                 Value::Int(number) => output.number(row, number),
-                Value::Str(text) => output.text(row, text),
+                Value::Str(text) => output.text(row, text.as_bytes()),
             }
             output.set(row);
         }

@@ -87,6 +87,7 @@ impl SqlType {
                 Self::record(&[(c"prefix", &text), (c"value", &values)])
             }
             Question::Covering => Self::list(&text),
+            Question::Number => Self::number(),
             Question::Prefix | Question::Value => text,
         }
     }

@@ -1,5 +1,6 @@
 //! Columns of a chunk: of arguments, which are read, and of results, which are written.
 
+use std::ffi::c_char;
 use std::marker::PhantomData;
 use std::slice;
 
@@ -7,6 +8,9 @@ use libduckdb_sys as duckdb;
 
 use crate::address::{self, AddressType};
 use fibula_annotate::Address;
+
+/// Bytes that a text has in a column; those of a longer one are elsewhere.
+const INLINE: usize = 12;
 
 /// A text, or bytes, as DuckDB has it in columns: up to 12 bytes lie in it.
 #[repr(transparent)]
@@ -18,7 +22,7 @@ impl Text {
         // the column lives.
         unsafe {
             let length = self.0.value.inlined.length;
-            let first = match length <= 12 {
+            let first = match length as usize <= INLINE {
                 true => (&raw const self.0.value.inlined.inlined).cast::<u8>(),
                 false => self.0.value.pointer.ptr.cast::<u8>().cast_const(),
             };
@@ -191,10 +195,23 @@ impl Output {
         }
     }
 
-    /// Writes text to a row.
-    pub fn text(self, row: usize, text: &str) {
-        // SAFETY: the column is VARCHAR and has the row; the text is copied.
+    /// Writes text, which is UTF-8, to a row.
+    pub fn text(self, row: usize, text: &[u8]) {
+        // SAFETY: the column is VARCHAR and has the row. Up to 12 bytes lie in it, behind their number, and the rest of
+        // these is 0; longer ones are copied by DuckDB.
         unsafe {
+            if text.len() <= INLINE {
+                let mut inlined = duckdb::duckdb_string_t__bindgen_ty_1__bindgen_ty_2 {
+                    length: text.len() as u32,
+                    inlined: [0; INLINE],
+                };
+                inlined.inlined.iter_mut().zip(text).for_each(|(to, &from)| *to = from as c_char);
+                let value = duckdb::duckdb_string_t__bindgen_ty_1 { inlined };
+                let place = duckdb::duckdb_vector_get_data(self.vector);
+                *place.cast::<duckdb::duckdb_string_t>().add(row) =
+                    duckdb::duckdb_string_t { value };
+                return;
+            }
             duckdb::duckdb_vector_assign_string_element_len(
                 self.vector,
                 row as u64,
