@@ -57,5 +57,6 @@ arm64_pytest() {
         chmod +x "$folder/fibula"
         export FIBULA_BIN=$folder/fibula
     fi
-    (cd bindings/python && PYTHONPATH="$1:$folder/site" "$folder/python" -m pytest -m "not heavy" -rs -p no:cacheprovider)
+    (cd bindings/python && FIBULA_TEST_EMULATOR="${on_arm64[0]}" PYTHONPATH="$1:$folder/site" \
+        "$folder/python" -m pytest -m "not heavy" -rs -p no:cacheprovider)
 }
