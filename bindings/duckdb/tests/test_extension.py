@@ -159,7 +159,8 @@ def compared(con: duckdb.DuckDBPyConnection, nested: dict[str, Any], file: str, 
     con.register("expected", expected)
     wrong = f"""SELECT count(*), count(r.prefix), count(expected.name), sum((
             r.prefix IS DISTINCT FROM expected.prefix OR p IS DISTINCT FROM expected.prefix
-            OR r.value['asn'] IS DISTINCT FROM expected.asn::VARCHAR OR u IS DISTINCT FROM expected.asn OR a IS DISTINCT FROM expected.asn::VARCHAR
+            OR r.value['asn'] IS DISTINCT FROM expected.asn::VARCHAR OR a IS DISTINCT FROM expected.asn::VARCHAR
+            OR u IS DISTINCT FROM expected.asn
             OR r.value['name'] IS DISTINCT FROM expected.name OR n IS DISTINCT FROM expected.name
             OR coalesce(c, []) IS DISTINCT FROM coalesce(expected.covering, []))::INT)
         FROM (SELECT fibula(f, ip) AS r, fibula_prefix(f, ip) AS p, fibula_covering(f, ip) AS c,

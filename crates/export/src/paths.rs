@@ -128,8 +128,8 @@ fn known(number: u32) -> Option<u32> {
 /// let mut writer = PathsWriter::new(PathsFormat::JsonLines, &mut out)?;
 /// writer.write(&BgpPath {
 ///     time: 0,
-///     peer_address: "192.0.2.1".parse().ok(),
-///     peer_as: 64500,
+///     peer_address: None,
+///     peer_as: 0,
 ///     view: "",
 ///     vrf: "",
 ///     prefix: "10.0.0.0/8".parse()?,
@@ -137,7 +137,7 @@ fn known(number: u32) -> Option<u32> {
 ///     attributes: Some(&attributes),
 /// })?;
 /// assert_eq!(writer.finish()?, 1);
-/// let line = r#"{"change":"announce","peer_address":"192.0.2.1","peer_as":64500,"prefix":"10.0.0.0/8","as_path":"64500 64501","origin_as":64501}"#;
+/// let line = r#"{"change":"announce","prefix":"10.0.0.0/8","as_path":"64500 64501","origin_as":64501}"#;
 /// assert_eq!(String::from_utf8(out)?.trim_end(), line);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

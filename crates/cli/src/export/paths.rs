@@ -84,9 +84,7 @@ impl Community {
 fn format(args: &Args) -> Result<PathsFormat, Failure> {
     let ending = args.output.extension().and_then(|ending| ending.to_str());
     match (args.to, ending) {
-        (Some(To::Intervals | To::Prefixes), _) | (None, Some("parquet")) => {
-            Ok(PathsFormat::Parquet)
-        }
+        (Some(To::Intervals), _) | (None, Some("parquet")) => Ok(PathsFormat::Parquet),
         (Some(To::Arrow), _) | (None, Some("arrow" | "arrows")) => Ok(PathsFormat::Arrow),
         (Some(To::JsonLines), _) | (None, Some("jsonl" | "ndjson")) => Ok(PathsFormat::JsonLines),
         (None, None) => Ok(PathsFormat::JsonLines),
