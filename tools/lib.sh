@@ -18,15 +18,17 @@ as_root() {
 
 # packages COMMAND=PACKAGE...: installs the packages whose command is missing.
 packages() {
-    local pair missing=()
+    local pair try missing=()
     for pair in "$@"; do
         have "${pair%%=*}" || missing+=("${pair#*=}")
     done
     [ ${#missing[@]} = 0 ] && return
     if have apt-get; then
         say "installing system packages: ${missing[*]}"
-        as_root apt-get update -qq
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+        # A machine that has just started updates itself, and apt lets one program work at a time.
+        for try in 1 2 3 4 5 6; do as_root apt-get update -qq && break; [ $try = 6 ] || sleep 10; done
+        as_root env DEBIAN_FRONTEND=noninteractive \
+            apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
     elif have brew; then
         say "installing with Homebrew: ${missing[*]}"
         brew install --quiet "${missing[@]}"
