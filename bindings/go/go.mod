@@ -1,0 +1,3 @@
+module fibula.example/bindings/go
+
+go 1.24
