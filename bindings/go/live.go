@@ -55,7 +55,7 @@ type Options struct {
 func NewLive(options Options) (*Live, error) {
 	// Part of a millisecond is not none.
 	collect := (options.Collect + time.Millisecond - 1) / time.Millisecond
-	if collect < 0 || collect > math.MaxUint32 {
+	if options.Collect < 0 || collect > math.MaxUint32 {
 		return nil, &Error{Text: fmt.Sprintf("Collect is %v; it is at least 0, and 1 to 50 ms are good values", options.Collect)}
 	}
 	given := C.fibula_options{size: C.size_t(C.sizeof_fibula_options), collect_ms: C.uint32_t(collect)}

@@ -94,8 +94,8 @@ func TestRefused(t *testing.T) {
 	live := must(NewLive(Options{}))
 	good := Route{prefix("10.0.0.0/8"), 1}
 	for sentence, bad := range map[string]Route{
-		"not valid": {}, "10.0.0.1/8": {netip.PrefixFrom(addr("10.0.0.1"), 8), 1},
-		"4294967295": {prefix("10.0.0.0/8"), uint64(None)},
+		"not valid": {}, "bits beyond the prefix length": {netip.PrefixFrom(addr("10.0.0.1"), 8), 1},
+		"stands for no route": {prefix("10.0.0.0/8"), uint64(None)},
 	} {
 		if err := live.Set(good, bad); err == nil || !strings.Contains(err.Error(), sentence) {
 			t.Errorf("%v: %v", bad, err)
