@@ -48,7 +48,7 @@ func built(t testing.TB, csv string) string {
 	if err := os.WriteFile(filepath.Join(folder, "t.csv"), []byte(csv), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, folder, "build", "t.csv", "-o", "t.fib", "-q")
+	run(t, folder, "build", "t.csv", "-o", "t.fib")
 	return filepath.Join(folder, "t.fib")
 }
 

@@ -27,7 +27,7 @@ func TestThePage(t *testing.T) {
 		}
 	}
 	write("networks.csv", networks[1])
-	run(t, folder, "build", "networks.csv", "-o", "networks.fib", "-q")
+	run(t, folder, "build", "networks.csv", "-o", "networks.fib")
 	write("go.mod", "module example.com/program\n\ngo 1.24\n")
 	golang := func(arguments ...string) string {
 		t.Helper()

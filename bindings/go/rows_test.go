@@ -45,7 +45,7 @@ func TestRows(t *testing.T) {
 		}
 	}
 	write("t.csv", source.Bytes())
-	run(t, folder, "build", "t.csv", "-o", "t.fib", "-q")
+	run(t, folder, "build", "t.csv", "-o", "t.fib")
 	file := must(os.Create(filepath.Join(folder, "rows.csv")))
 	rows := bufio.NewWriter(file)
 	rows.WriteString("n,ip\n")

@@ -83,7 +83,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	for name, sentence := range map[string]string{
-		"absent.fib": "absent.fib: No such file", "damaged.fib": "damaged", "text.fib": "not a fibula snapshot",
+		"absent.fib": "absent.fib: cannot open the snapshot: No such file", "damaged.fib": "damaged", "text.fib": "not a fibula snapshot",
 		"empty.fib": "empty.fib", ".": folder, "a\x00b": "the path has a NUL byte",
 	} {
 		table, err := Open(folder + "/" + name)

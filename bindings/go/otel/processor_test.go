@@ -36,7 +36,7 @@ func built(t testing.TB, path, csv string) string {
 	if command == "" {
 		t.Skip("FIBULA_BIN names no command")
 	}
-	program := exec.Command(command, "build", "-", "-o", path, "-q")
+	program := exec.Command(command, "build", "-", "-o", path)
 	program.Stdin = strings.NewReader(csv)
 	program.Env = append(os.Environ(), "FIBULA_CONFIG=")
 	if out, err := program.CombinedOutput(); err != nil {
@@ -355,8 +355,8 @@ func TestConfig(t *testing.T) {
 func TestStart(t *testing.T) {
 	path := built(t, filepath.Join(t.TempDir(), "t.fib"), networks)
 	for sentence, lookup := range map[string]Lookup{
-		"lookups[0].table: fibula: " + path + "x: No such file": {Table: path + "x"},
-		`no column "asn"; there are: site, vlan`:                {Table: path, Columns: []string{"asn"}},
+		"lookups[0].table: fibula: " + path + "x: cannot open the snapshot: No such file": {Table: path + "x"},
+		`no column "asn"; there are: site, vlan`:                                          {Table: path, Columns: []string{"asn"}},
 	} {
 		lookup.From = []string{"ip"}
 		factory := NewFactory()
