@@ -49,7 +49,7 @@ run_tests() {
     step "examples in the documentation"; cargo test --workspace --doc --quiet
     step "tests without vector instructions"; FIBULA_ISA=scalar run cargo test --quiet "${scalar[@]}"
     step "waiting for the programs, Miri and the documentation"; end
-    [ -z "${1:-}" ] || { abi; bench_check; every_width; kernels_checked; portable; python_wheel --all; site; }
+    [ -z "${1:-}" ] || { abi; bench_check; every_width; kernels_checked; portable; python_wheel --all; go_all; site; }
     times
     say "all checks passed"
 }
@@ -58,6 +58,11 @@ run_tests() {
 test_programs() {
     step "the Python package"; python_built_here
     step "the extension of DuckDB"; duckdb_extension dev; duckdb_tests
+    if go_is_there .; then
+        step "the module of Go"; go_tests_here
+    else
+        step "the module of Go: SKIPPED, Go $(sed -n 's/^go //p' bindings/go/go.mod) or later and pkg-config are not installed (./dev go needs them)"
+    fi
     step "the papers' figures, small"; "$(python_for "$target/python")" bench/papers/run.py check --programs "$target/debug"
     step "the demo, small"; profile=debug demo 20000 20000 auto scalar
     if glass_browser >/dev/null; then
