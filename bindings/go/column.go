@@ -19,7 +19,10 @@ static uint32_t go_first_value(const fibula_table *table, size_t column) {
 */
 import "C"
 
-import "runtime"
+import (
+	"runtime"
+	"unsafe"
+)
 
 // A Column has a value for each row of a table. It stays valid when the table is closed.
 type Column struct {
@@ -75,11 +78,23 @@ func (c *Column) Text(row uint32) string {
 	if row == None {
 		return ""
 	}
-	found, _ := text(func(to *C.char, size C.size_t) C.size_t {
-		return C.fibula_text(c.handle.c, c.number, C.uint32_t(row), to, size)
-	})
+	var short [120]byte // most texts, without memory of the heap
+	length := C.fibula_text(c.handle.c, c.number, C.uint32_t(row), (*C.char)(unsafe.Pointer(&short[0])), C.size_t(len(short)))
+	found := ""
+	if length < C.size_t(len(short)) {
+		found = string(short[:length])
+	} else if length != ^C.size_t(0) {
+		found, _ = c.read(row)
+	}
 	runtime.KeepAlive(c)
 	return found
+}
+
+// read reads a value of any length; false if there is no such row.
+func (c *Column) read(row uint32) (string, bool) {
+	return text(func(to *C.char, size C.size_t) C.size_t {
+		return C.fibula_text(c.handle.c, c.number, C.uint32_t(row), to, size)
+	})
 }
 
 // Number returns the value of a row; false if it is not a number, or there is no value or no such row.
@@ -99,9 +114,7 @@ func (c *Column) Texts() []string {
 	var texts []string
 	known := make(map[string]string)
 	for row := uint32(0); ; row++ {
-		found, ok := text(func(to *C.char, size C.size_t) C.size_t {
-			return C.fibula_text(c.handle.c, c.number, C.uint32_t(row), to, size)
-		})
+		found, ok := c.read(row)
 		if !ok {
 			runtime.KeepAlive(c)
 			return texts

@@ -64,13 +64,18 @@ func try(call func() bool) error {
 
 // ofFile adds the cause of an error about a file.
 func ofFile(err error, path string) error {
-	if failed, is := err.(*Error); is {
-		file, cause := os.Open(path)
-		if cause == nil {
+	failed, is := err.(*Error)
+	if !is {
+		return err
+	}
+	seen, cause := os.Stat(path)
+	if cause == nil && seen.Mode().IsRegular() { // another one may let its reader wait
+		var file *os.File
+		if file, cause = os.Open(path); cause == nil {
 			file.Close()
 		}
-		failed.Cause = cause
 	}
+	failed.Cause = cause
 	return err
 }
 
