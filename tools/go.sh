@@ -5,10 +5,13 @@
 # go_version: says which Go is installed; nothing if none is.
 go_version() { ! have go || GOTOOLCHAIN=local go env GOVERSION | sed 's/^go//; s/ .*//'; }
 
+# go_wanted MODULE: the version that it asks for.
+go_wanted() { sed -n 's/^go //p' "bindings/go/$1/go.mod"; }
+
 # go_is_there MODULE: whether Go is installed as new as the module asks for, with what it finds the library by.
 go_is_there() {
     local wanted
-    wanted=$(sed -n 's/^go //p' "bindings/go/$1/go.mod")
+    wanted=$(go_wanted "$1")
     have go && have pkg-config && [ "$(printf '%s\n' "$wanted" "$(go_version)" | sort -V | head -1)" = "$wanted" ]
 }
 
@@ -16,14 +19,16 @@ go_is_there() {
 golang() {
     case ${1:-} in "" | --rates) ;; *) die "go takes --rates, not $1" ;; esac
     packages go=golang-go pkg-config=pkg-config
-    go_is_there otel || die "Go $(sed -n 's/^go //p' bindings/go/otel/go.mod) or later is needed, and $(go_version) is installed"
+    go_is_there otel || die "Go $(go_wanted otel) or later is needed, and $(go_version) is installed"
     c "$target/go/prefix"
     say "building the command"
     # The Python package is named for the features that other commands compile with.
     cargo build --quiet -p fibula-cli -p fibula-python --bin fibula
     case ${1:-} in
         "") go_tests "$target/go/prefix/lib" -race -timeout 60m . -answers 100000000 -rows 10000000; go_tests_of_otel ;;
-        --rates) in_go "$target/go/prefix/lib" rates go run . ;;
+        --rates)
+            in_go "$target/go/prefix/lib" rates go run .
+            in_go "$target/go/prefix/lib" otel go test -run none -bench Logs -count 5 . ;;
     esac
 }
 
@@ -80,6 +85,6 @@ go_all() {
     if go_is_there otel; then
         step "the modules of Go"; golang ""
     else
-        step "the modules of Go: SKIPPED, Go $(sed -n 's/^go //p' bindings/go/otel/go.mod) or later and pkg-config are not installed"
+        step "the modules of Go: SKIPPED, Go $(go_wanted otel) or later and pkg-config are not installed"
     fi
 }

@@ -61,7 +61,7 @@ test_programs() {
     if go_is_there .; then
         step "the module of Go"; go_tests_here
     else
-        step "the module of Go: SKIPPED, Go $(sed -n 's/^go //p' bindings/go/go.mod) or later and pkg-config are not installed (./dev go needs them)"
+        step "the module of Go: SKIPPED, Go $(go_wanted .) or later and pkg-config are not installed (./dev go needs them)"
     fi
     step "the papers' figures, small"; "$(python_for "$target/python")" bench/papers/run.py check --programs "$target/debug"
     step "the demo, small"; profile=debug demo 20000 20000 auto scalar

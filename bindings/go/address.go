@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// ParseAddr reads the address of a cell of a log as the other commands and packages of fibula do: also with blanks around
-// it, with a port ("192.0.2.1:443", "[2001:db8::1]:443"), in brackets, or as a prefix of the address alone. An
+// ParseAddr reads the address of a cell of a log as the other commands and packages of fibula do: also with blanks
+// around it, with a port ("192.0.2.1:443", "[2001:db8::1]:443"), in brackets, or as a prefix of the address alone. An
 // IPv4-mapped address becomes the IPv4 address. A zone, or anything else, is no address.
 func ParseAddr(cell string) (netip.Addr, bool) {
 	cell = strings.Trim(cell, " \t\n\f\r")
@@ -126,7 +126,9 @@ func answers[V uint32 | uint64](b *batch) []V {
 }
 
 // inBatches looks addresses up by functions for one family; no address that tables have gets the value `none`.
-func inBatches[V uint32 | uint64](addrs []netip.Addr, out []V, none V, lookup4 func([]uint32, []V), lookup6 func([][16]byte, []V)) {
+func inBatches[V uint32 | uint64](
+	addrs []netip.Addr, out []V, none V, lookup4 func([]uint32, []V), lookup6 func([][16]byte, []V),
+) {
 	b := batches.Get().(*batch)
 	defer batches.Put(b)
 	found := answers[V](b)

@@ -79,9 +79,10 @@ func (c *Column) Text(row uint32) string {
 		return ""
 	}
 	var short [120]byte // most texts, without memory of the heap
-	length := C.fibula_text(c.handle.c, c.number, C.uint32_t(row), (*C.char)(unsafe.Pointer(&short[0])), C.size_t(len(short)))
+	to, size := (*C.char)(unsafe.Pointer(&short[0])), C.size_t(len(short))
+	length := C.fibula_text(c.handle.c, c.number, C.uint32_t(row), to, size)
 	found := ""
-	if length < C.size_t(len(short)) {
+	if length < size {
 		found = string(short[:length])
 	} else if length != ^C.size_t(0) {
 		found, _ = c.read(row)

@@ -13,9 +13,9 @@
 // Addresses are those of [net/netip]. An IPv4-mapped address of IPv6 is looked up as the IPv4 address. No table has the
 // zero Addr, nor an address with a zone, as no [netip.Prefix] contains them.
 //
-// All functions may be called by any number of goroutines at once, but for those of a [Reader]. Memory of the library is
-// freed by the garbage collector, once nothing uses it. Close only says that a table is not used any more: calls that
-// run at the time end as usual, and later ones panic.
+// All functions may be called by any number of goroutines at once, but for those of a [Reader]. Memory of the library
+// is freed by the garbage collector, once nothing uses it. Close only says that a table is not used any more: calls
+// that run at the time end as usual, and later ones panic.
 package fibula
 
 /*

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A File is a table that follows its file: when the file is replaced, as `fibula build` and [Live.Save] do it, the table
-// is the new one. There is always a whole table: if the new file cannot be opened, the one before stays.
+// A File is a table that follows its file: when the file is replaced, as `fibula build` and [Live.Save] do it, the
+// table is the new one. There is always a whole table: if the new file cannot be opened, the one before stays.
 type File struct {
 	path  string
 	every time.Duration
@@ -23,8 +23,8 @@ type File struct {
 // start is what times are counted from.
 var start = time.Now()
 
-// OpenFile opens a file that is looked at again when it is used and `every` has passed since the last look; with 0, each
-// time.
+// OpenFile opens a file that is looked at again when it is used and `every` has passed since the last look; with 0,
+// each time.
 func OpenFile(path string, every time.Duration) (*File, error) {
 	file := &File{path: path, every: every}
 	if _, err := file.look(); err != nil {
@@ -68,7 +68,7 @@ func (f *File) look() (isNew bool, err error) {
 	f.next.Store(int64(time.Since(start) + f.every))
 	seen, absent := os.Stat(f.path)
 	isNew = absent == nil
-	if isNew && f.seen != nil && os.SameFile(f.seen, seen) && f.seen.Size() == seen.Size() && f.seen.ModTime().Equal(seen.ModTime()) {
+	if isNew && f.seen != nil && isSame(f.seen, seen) {
 		return false, nil
 	}
 	f.seen = seen
@@ -79,4 +79,8 @@ func (f *File) look() (isNew bool, err error) {
 	}
 	f.table.Store(table)
 	return isNew, nil
+}
+
+func isSame(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }

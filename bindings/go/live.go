@@ -41,7 +41,8 @@ type Route struct {
 
 // Options are what a [Live] is made with. The zero Options are those of most programs.
 type Options struct {
-	// Collect is how long a change waits for others, in whole milliseconds; with 0, it is visible when its call returns.
+	// Collect is how long a change waits for others, in whole milliseconds; with 0, it is visible when its call
+	// returns.
 	Collect time.Duration
 	// Wide is for values of 64 bits. Without it they are below 2^32 - 1.
 	Wide bool
@@ -56,7 +57,8 @@ func NewLive(options Options) (*Live, error) {
 	// Part of a millisecond is not none.
 	collect := (options.Collect + time.Millisecond - 1) / time.Millisecond
 	if options.Collect < 0 || collect > math.MaxUint32 {
-		return nil, &Error{Text: fmt.Sprintf("Collect is %v; it is at least 0, and 1 to 50 ms are good values", options.Collect)}
+		text := fmt.Sprintf("Collect is %v; it is at least 0, and 1 to 50 ms are good values", options.Collect)
+		return nil, &Error{Text: text}
 	}
 	given := C.fibula_options{size: C.size_t(C.sizeof_fibula_options), collect_ms: C.uint32_t(collect)}
 	given.default_value = C.FIBULA_NONE64
@@ -182,8 +184,8 @@ func (l *Live) change(call func(*C.fibula_live) bool) error {
 	return try(func() bool { return call(handle.c) })
 }
 
-// Changes returns the number of changes taken, and Visible how many of them readers see: once the second has reached what
-// the first was after a call, the change of that call is visible.
+// Changes returns the number of changes taken, and Visible how many of them readers see: once the second has reached
+// what the first was after a call, the change of that call is visible.
 func (l *Live) Changes() uint64 {
 	handle := l.handle()
 	defer runtime.KeepAlive(handle)

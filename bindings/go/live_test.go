@@ -20,7 +20,8 @@ func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 
 func TestLive(t *testing.T) {
 	live := must(NewLive(Options{}))
-	if err := live.Set(Route{prefix("10.0.0.0/8"), 1}, Route{prefix("2001:db8::/32"), 2}, Route{prefix("::ffff:10.1.0.0/112"), 3}); err != nil {
+	routes := []Route{{prefix("10.0.0.0/8"), 1}, {prefix("2001:db8::/32"), 2}, {prefix("::ffff:10.1.0.0/112"), 3}}
+	if err := live.Set(routes...); err != nil {
 		t.Fatal(err)
 	}
 	reader := live.Reader()
@@ -49,10 +50,12 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("10.1.0.1", 1, true)
-	if live.Count(4) != 1 || live.Count(6) != 1 || live.Count(5) != 0 || live.Engine(4) == "none" || live.Memory(4).Routes == 0 {
+	if live.Count(4) != 1 || live.Count(6) != 1 || live.Count(5) != 0 ||
+		live.Engine(4) == "none" || live.Memory(4).Routes == 0 {
 		t.Error(live.Count(4), live.Count(6), live.Engine(4), live.Memory(4))
 	}
-	if counters := live.Counters(4); counters.Changes != 4 || counters.Generations == 0 || live.Changes() != live.Visible() {
+	counters := live.Counters(4)
+	if counters.Changes != 4 || counters.Generations == 0 || live.Changes() != live.Visible() {
 		t.Errorf("%+v, %d of %d", counters, live.Visible(), live.Changes())
 	}
 }
@@ -166,7 +169,8 @@ func TestWalkAndFiles(t *testing.T) {
 func TestVRFs(t *testing.T) {
 	live := must(NewLive(Options{Collect: time.Millisecond}))
 	seven := must(live.VRF(7))
-	if err := errors.Join(live.Set(Route{prefix("10.0.0.0/8"), 1}), seven.Set(Route{prefix("10.0.0.0/8"), 7}), live.Flush(), seven.Flush()); err != nil {
+	set := errors.Join(live.Set(Route{prefix("10.0.0.0/8"), 1}), seven.Set(Route{prefix("10.0.0.0/8"), 7}))
+	if err := errors.Join(set, live.Flush(), seven.Flush()); err != nil {
 		t.Fatal(err)
 	}
 	if value, _ := live.Lookup(addr("10.0.0.1")); value != 1 {

@@ -105,7 +105,8 @@ func compared(t *testing.T, table *Table, ids []uint32, live *Live, spans []span
 		table.LookupBatch(addrs, rows)
 		reader.LookupBatch(addrs, wide)
 		for at, addr := range addrs {
-			if !is("LookupBatch", id(rows[at]), expected[at], addr) || !is("Reader.LookupBatch", uint32(wide[at]), expected[at], addr) {
+			if !is("LookupBatch", id(rows[at]), expected[at], addr) ||
+				!is("Reader.LookupBatch", uint32(wide[at]), expected[at], addr) {
 				return
 			}
 			if at%64 == 0 {

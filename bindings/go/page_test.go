@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestThePage runs the programs of the page, in a module of its own that has this one as the page says. What stands below
-// a program is what it prints.
+// TestThePage runs the programs of the page, in a module of its own that has this one as the page says. What stands
+// below a program is what it prints.
 func TestThePage(t *testing.T) {
 	root := must(filepath.Abs(filepath.Join("..", "..")))
 	page := string(must(os.ReadFile(filepath.Join(root, "docs", "go.md"))))

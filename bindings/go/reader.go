@@ -40,8 +40,8 @@ import (
 	"unsafe"
 )
 
-// A Reader looks batches up in a [Live]. It is for one goroutine at a time: each has its own, whatever thread it runs on.
-// A call that begins while another one runs panics. All addresses of a call of C are looked up in one state of the
+// A Reader looks batches up in a [Live]. It is for one goroutine at a time: each has its own, whatever thread it runs
+// on. A call that begins while another one runs panics. All addresses of a call of C are looked up in one state of the
 // table, and a reader never goes back to an earlier one; [Reader.LookupBatch] makes a call for each 1,024 addresses and
 // each family.
 type Reader struct {
@@ -111,7 +111,8 @@ func (r *Reader) Lookup4(addrs, values []uint32) {
 	values = values[:len(addrs)]
 	r.use()
 	defer r.done()
-	C.fibula_reader_lookup4(r.c, (*C.uint32_t)(unsafe.SliceData(addrs)), (*C.uint32_t)(unsafe.SliceData(values)), C.size_t(len(addrs)))
+	from, to := (*C.uint32_t)(unsafe.SliceData(addrs)), (*C.uint32_t)(unsafe.SliceData(values))
+	C.fibula_reader_lookup4(r.c, from, to, C.size_t(len(addrs)))
 }
 
 // Lookup6 is the fastest form for IPv6, of addresses in network byte order, of which mapped ones are not converted.
@@ -119,7 +120,8 @@ func (r *Reader) Lookup6(addrs [][16]byte, values []uint32) {
 	values = values[:len(addrs)]
 	r.use()
 	defer r.done()
-	C.fibula_reader_lookup6(r.c, unsafe.Pointer(unsafe.SliceData(addrs)), (*C.uint32_t)(unsafe.SliceData(values)), C.size_t(len(addrs)))
+	from, to := unsafe.Pointer(unsafe.SliceData(addrs)), (*C.uint32_t)(unsafe.SliceData(values))
+	C.fibula_reader_lookup6(r.c, from, to, C.size_t(len(addrs)))
 }
 
 // Wide4 is Lookup4 with values of 64 bits, of which [NoValue] is none.
@@ -139,11 +141,13 @@ func (r *Reader) Wide6(addrs [][16]byte, values []uint64) {
 }
 
 func (r *Reader) wide4(addrs []uint32, values []uint64) {
-	C.fibula_reader_wide4(r.c, (*C.uint32_t)(unsafe.SliceData(addrs)), (*C.uint64_t)(unsafe.SliceData(values)), C.size_t(len(addrs)))
+	from, to := (*C.uint32_t)(unsafe.SliceData(addrs)), (*C.uint64_t)(unsafe.SliceData(values))
+	C.fibula_reader_wide4(r.c, from, to, C.size_t(len(addrs)))
 }
 
 func (r *Reader) wide6(addrs [][16]byte, values []uint64) {
-	C.fibula_reader_wide6(r.c, unsafe.Pointer(unsafe.SliceData(addrs)), (*C.uint64_t)(unsafe.SliceData(values)), C.size_t(len(addrs)))
+	from, to := unsafe.Pointer(unsafe.SliceData(addrs)), (*C.uint64_t)(unsafe.SliceData(values))
+	C.fibula_reader_wide6(r.c, from, to, C.size_t(len(addrs)))
 }
 
 // Keep sets whether the reader keeps its tables from call to call until [Reader.Release], for several batches in one

@@ -54,8 +54,8 @@ func (l *Live) Count(family int) int {
 	return int(count)
 }
 
-// Find returns the value of exactly this prefix. Like the other questions about routes, it includes changes that readers
-// do not see yet.
+// Find returns the value of exactly this prefix. Like the other questions about routes, it includes changes that
+// readers do not see yet.
 func (l *Live) Find(prefix netip.Prefix) (value uint64, ok bool) {
 	var route C.fibula_route
 	if write(&route, Route{Prefix: prefix}) != nil {

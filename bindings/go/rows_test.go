@@ -20,7 +20,8 @@ var cells = []string{
 	"[10.0.0.1]:80", "[fe80::1%eth0]:80", "fe80::1%eth0", "fe80::1%", "10.0.0.1:443", "10.0.0.1:", "10.0.0.1:65536",
 	"10.0.0.1:0080", "10.0.0.1/32", "10.0.0.1/032", "10.0.0.1/128", "::1/128", "::1/32", "::ffff:10.0.0.1",
 	"::ffff:10.0.0.1/128", "[::ffff:10.0.0.1]:80", "::ffff:a00:1", "  10.0.0.1\t", "0x0a000001", "167772161", "::1.2.3.4",
-	"::10.0.0.01", "00001::", "1:2:3:4:5:6:7:8:9", ":::", "1::2::3", "2001:DB8::1", "10.0.0.1 10.0.0.2", "é", "10.0.0.1\u00a0",
+	"::10.0.0.01", "00001::", "1:2:3:4:5:6:7:8:9", ":::", "1::2::3", "2001:DB8::1", "10.0.0.1 10.0.0.2", "é",
+	"10.0.0.1\u00a0",
 	"a,b", "\"", "10.0.0.1:443:443", "NULL", "::1:443", "10.0.0.1%eth0", "[::1]:443 ", "\v10.0.0.1",
 }
 
@@ -64,7 +65,8 @@ func TestRows(t *testing.T) {
 	if rows.Flush() != nil || file.Close() != nil {
 		t.Fatal("the rows cannot be written")
 	}
-	run(t, folder, "annotate", "--table", "t.fib", "--column", "ip", "--add", "prefix,asn,name", "rows.csv", "-o", "out.csv", "-q")
+	run(t, folder, "annotate", "--table", "t.fib", "--column", "ip", "--add", "prefix,asn,name", "-q",
+		"rows.csv", "-o", "out.csv")
 
 	table := must(Open(filepath.Join(folder, "t.fib")))
 	asn, name := must(table.Column("asn")), must(table.Column("name"))

@@ -117,8 +117,8 @@ func (h *tableHandle) lookup(addr netip.Addr) uint32 {
 	return uint32(C.go_lookup6(h.c, C.uint64_t(high), C.uint64_t(low)))
 }
 
-// Match returns the longest prefix that covers the address, and its row. It takes a hundred times as long as a lookup in
-// a batch.
+// Match returns the longest prefix that covers the address, and its row. It takes a hundred times as long as a lookup
+// in a batch.
 func (t *Table) Match(addr netip.Addr) (prefix netip.Prefix, row uint32, ok bool) {
 	if !isOfTables(addr) {
 		return netip.Prefix{}, None, false

@@ -77,17 +77,21 @@ func TestErrors(t *testing.T) {
 	folder := filepath.Dir(path)
 	damaged := append([]byte(nil), content...)
 	damaged[len(damaged)/2] ^= 0x40
-	for name, bytes := range map[string][]byte{"damaged.fib": damaged, "text.fib": []byte("10.0.0.0/8,hq\n"), "empty.fib": nil} {
+	for name, bytes := range map[string][]byte{
+		"damaged.fib": damaged, "text.fib": []byte("10.0.0.0/8,hq\n"), "empty.fib": nil,
+	} {
 		if err := os.WriteFile(filepath.Join(folder, name), bytes, 0o400); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, sentence := range map[string]string{
-		"absent.fib": "absent.fib: cannot open the snapshot: No such file", "damaged.fib": "damaged", "text.fib": "not a fibula snapshot",
+		"absent.fib": "absent.fib: cannot open the snapshot: No such file", "damaged.fib": "damaged",
+		"text.fib":  "not a fibula snapshot",
 		"empty.fib": "empty.fib", ".": folder, "a\x00b": "the path has a NUL byte",
 	} {
 		table, err := Open(folder + "/" + name)
-		if table != nil || err == nil || !strings.Contains(err.Error(), sentence) || !strings.HasPrefix(err.Error(), "fibula: ") {
+		if table != nil || err == nil || !strings.Contains(err.Error(), sentence) ||
+			!strings.HasPrefix(err.Error(), "fibula: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if errors.Is(err, fs.ErrNotExist) != (name == "absent.fib") {
@@ -105,7 +109,8 @@ func TestErrors(t *testing.T) {
 		t.Error("no bytes")
 	}
 	table := must(OpenBytes(content))
-	if _, err := table.Column("asn"); err == nil || !strings.Contains(err.Error(), `no column "asn"; there are: site, vlan`) {
+	_, err := table.Column("asn")
+	if err == nil || !strings.Contains(err.Error(), `no column "asn"; there are: site, vlan`) {
 		t.Error(err)
 	}
 	if row, ok := table.Lookup(netip.MustParseAddr("10.0.0.1")); !ok || must(table.Column("site")).Text(row) != "hq" {

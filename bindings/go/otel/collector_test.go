@@ -29,7 +29,9 @@ type anything struct {
 // A source is a receiver that says where its pipeline begins.
 type source struct{ begins chan consumer.Logs }
 
-func (s *source) of(_ context.Context, _ receiver.Settings, _ component.Config, next consumer.Logs) (receiver.Logs, error) {
+func (s *source) of(
+	_ context.Context, _ receiver.Settings, _ component.Config, next consumer.Logs,
+) (receiver.Logs, error) {
 	return started{func() { s.begins <- next }}, nil
 }
 
@@ -69,9 +71,11 @@ func TestThePage(t *testing.T) {
 			return all, err
 		}
 		create := func() component.Config { return new(anything) }
-		receivers := receiver.NewFactory(component.MustNewType("otlp"), create, receiver.WithLogs(from.of, component.StabilityLevelStable))
-		exporters := exporter.NewFactory(component.MustNewType("debug"), create, exporter.WithLogs(
-			func(context.Context, exporter.Settings, component.Config) (exporter.Logs, error) { return out, nil }, component.StabilityLevelStable))
+		receivers := receiver.NewFactory(component.MustNewType("otlp"), create,
+			receiver.WithLogs(from.of, component.StabilityLevelStable))
+		drained := func(context.Context, exporter.Settings, component.Config) (exporter.Logs, error) { return out, nil }
+		exporters := exporter.NewFactory(component.MustNewType("debug"), create,
+			exporter.WithLogs(drained, component.StabilityLevelStable))
 		all.Receivers = map[component.Type]receiver.Factory{receivers.Type(): receivers}
 		all.Exporters = map[component.Type]exporter.Factory{exporters.Type(): exporters}
 		all.Processors = map[component.Type]processor.Factory{NewFactory().Type(): NewFactory()}

@@ -30,17 +30,23 @@ func options(a *annotator) []processorhelper.Option {
 	}
 }
 
-func createLogs(ctx context.Context, set processor.Settings, config component.Config, next consumer.Logs) (processor.Logs, error) {
+func createLogs(
+	ctx context.Context, set processor.Settings, config component.Config, next consumer.Logs,
+) (processor.Logs, error) {
 	a := newAnnotator(config.(*Config), set.Logger)
 	return processorhelper.NewLogs(ctx, set, config, next, a.logs, options(a)...)
 }
 
-func createTraces(ctx context.Context, set processor.Settings, config component.Config, next consumer.Traces) (processor.Traces, error) {
+func createTraces(
+	ctx context.Context, set processor.Settings, config component.Config, next consumer.Traces,
+) (processor.Traces, error) {
 	a := newAnnotator(config.(*Config), set.Logger)
 	return processorhelper.NewTraces(ctx, set, config, next, a.traces, options(a)...)
 }
 
-func createMetrics(ctx context.Context, set processor.Settings, config component.Config, next consumer.Metrics) (processor.Metrics, error) {
+func createMetrics(
+	ctx context.Context, set processor.Settings, config component.Config, next consumer.Metrics,
+) (processor.Metrics, error) {
 	a := newAnnotator(config.(*Config), set.Logger)
 	return processorhelper.NewMetrics(ctx, set, config, next, a.metrics, options(a)...)
 }

@@ -75,7 +75,7 @@ func newView(config Lookup, table *fibula.Table) (*view, error) {
 func (l *lookup) now() *view {
 	table, err := l.file.Table()
 	if err != nil {
-		l.logger.Warn("The table's new file cannot be opened; the one before stays in use.", zap.String("table", l.config.Table), zap.Error(err))
+		l.logger.Warn("The table's new file cannot be opened; the one before stays in use.", l.name(), zap.Error(err))
 	}
 	current := l.view.Load()
 	if table == current.table || table == l.refused.Load() {
@@ -84,15 +84,17 @@ func (l *lookup) now() *view {
 	next, err := newView(l.config, table)
 	if err != nil {
 		if l.refused.Swap(table) != table {
-			l.logger.Warn("The table's new file lacks a column; the one before stays in use.", zap.String("table", l.config.Table), zap.Error(err))
+			l.logger.Warn("The table's new file lacks a column; the one before stays in use.", l.name(), zap.Error(err))
 		}
 		return current
 	}
 	if l.view.CompareAndSwap(current, next) {
-		l.logger.Info("The table's file was replaced, and is in use.", zap.String("table", l.config.Table), zap.Int("prefixes", table.Routes()))
+		l.logger.Info("The table's new file is in use.", l.name(), zap.Int("prefixes", table.Routes()))
 	}
 	return next
 }
+
+func (l *lookup) name() zap.Field { return zap.String("table", l.config.Table) }
 
 // of returns the values of a row.
 func (v *view) of(row uint32) []any {
@@ -129,7 +131,9 @@ type addresses struct {
 const together = 1024
 
 var pool = sync.Pool{New: func() any {
-	return &addresses{addrs: make([]netip.Addr, 0, together), maps: make([]pcommon.Map, 0, together), rows: make([]uint32, together)}
+	return &addresses{
+		addrs: make([]netip.Addr, 0, together), maps: make([]pcommon.Map, 0, together), rows: make([]uint32, together),
+	}
 }}
 
 // begin begins a batch, whose answers are all of one table.

@@ -64,7 +64,8 @@ func annotated(t *testing.T, config *Config, resource, record map[string]any) (m
 	of := in.ResourceLogs().AppendEmpty()
 	entry := of.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
 	err := errors.Join(of.Resource().Attributes().FromRaw(resource), entry.Attributes().FromRaw(record),
-		logs.Start(context.Background(), nowhere), logs.ConsumeLogs(context.Background(), in), logs.Shutdown(context.Background()))
+		logs.Start(context.Background(), nowhere), logs.ConsumeLogs(context.Background(), in),
+		logs.Shutdown(context.Background()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,8 @@ func TestAttributes(t *testing.T) {
 		},
 		"bytes, a large number": {
 			config: one(client), in: map[string]any{"client.address": []byte{10, 20, 0, 1}},
-			out: map[string]any{"client.address": []byte{10, 20, 0, 1}, "net.site": "zürich", "net.vlan": "18446744073709551615"},
+			out: map[string]any{"client.address": []byte{10, 20, 0, 1}, "net.site": "zürich",
+				"net.vlan": "18446744073709551615"},
 		},
 		"no match, and what was there stays": {
 			config: one(client), in: map[string]any{"client.address": "192.0.2.1", "net.site": "old"},
@@ -116,8 +118,10 @@ func TestAttributes(t *testing.T) {
 			resource: map[string]any{"host.ip": "10.0.0.1"}, res: map[string]any{"host.ip": "10.0.0.1", "site": "hq"},
 		},
 		"two lookups": {
-			config: &Config{Lookups: []Lookup{client, {Table: path, From: []string{"destination.address"}, Prefix: "to.", Columns: []string{"site"}}}},
-			in:     map[string]any{"client.address": "2001:db8::1", "destination.address": "10.20.0.1"},
+			config: &Config{Lookups: []Lookup{
+				client, {Table: path, From: []string{"destination.address"}, Prefix: "to.", Columns: []string{"site"}},
+			}},
+			in: map[string]any{"client.address": "2001:db8::1", "destination.address": "10.20.0.1"},
 			out: map[string]any{"client.address": "2001:db8::1", "destination.address": "10.20.0.1", "net.site": "hq",
 				"to.site": "zürich"},
 		},
@@ -241,8 +245,8 @@ func TestRowsOfTheTable(t *testing.T) {
 	}
 }
 
-// TestReplaced: under load, each batch is of one table, none is lost, and the last table counts in the end. A table that
-// lacks a column, or is none, is reported once and not used.
+// TestReplaced: under load, each batch is of one table, none is lost, and the last table counts in the end. A table
+// that lacks a column, or is none, is reported once and not used.
 func TestReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.fib")
 	replace := func(version int) {
@@ -314,7 +318,8 @@ func TestReplaced(t *testing.T) {
 	}{
 		{"lacks a column", func() { built(t, path, "prefix,other\n0.0.0.0/0,1\n") }},
 		{"cannot be opened", func() {
-			if err := errors.Join(os.WriteFile(path+".new", []byte("no table"), 0o400), os.Rename(path+".new", path)); err != nil {
+			err := errors.Join(os.WriteFile(path+".new", []byte("no table"), 0o400), os.Rename(path+".new", path))
+			if err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -328,7 +333,8 @@ func TestReplaced(t *testing.T) {
 		clear(versions)
 		check(sink.AllLogs())
 		warnings := said.FilterLevelExact(zapcore.WarnLevel).All()[before:]
-		if !versions[12] || len(versions) != 1 || len(warnings) != 1 || !strings.Contains(warnings[0].Message, wrong.sentence) {
+		if !versions[12] || len(versions) != 1 || len(warnings) != 1 ||
+			!strings.Contains(warnings[0].Message, wrong.sentence) {
 			t.Errorf("%s: %v, %v", wrong.sentence, versions, warnings)
 		}
 	}

@@ -26,7 +26,8 @@ func BenchmarkLogs(b *testing.B) {
 	path := built(b, filepath.Join(b.TempDir(), "t.fib"), csv.String())
 	factory := NewFactory()
 	config := &Config{Lookups: []Lookup{{Table: path, From: []string{"client.address"}, Prefix: "client."}}}
-	logs := must(factory.CreateLogs(context.Background(), processortest.NewNopSettings(factory.Type()), config, consumertest.NewNop()))
+	set := processortest.NewNopSettings(factory.Type())
+	logs := must(factory.CreateLogs(context.Background(), set, config, consumertest.NewNop()))
 	if err := logs.Start(context.Background(), nowhere); err != nil {
 		b.Fatal(err)
 	}

@@ -1,8 +1,9 @@
 // Rates of the module beside Go's own packages, in one run: bart, a reader of mmdb, and netipx.
 //
 // The ways of a group do the same work and give the same sum, which is compared before anything is timed. They run in
-// turns; the median counts. Times are processor time of the whole process, because other programs may run meanwhile: the
-// collector of garbage and the library's thread are in it. FIBULA_BIN names the command `fibula`, which makes the tables.
+// turns; the median counts. Times are processor time of the whole process, because other programs may run meanwhile:
+// the collector of garbage and the library's thread are in it. FIBULA_BIN names the command `fibula`, which makes the
+// tables.
 package main
 
 import (
@@ -35,7 +36,8 @@ func main() {
 	defer os.RemoveAll(folder)
 	fib, mmdb := files(folder, slices.Concat(v4, v6))
 	t := open(fib, mmdb, v4, v6)
-	fmt.Printf("%s %s, fibula %s, %d + %d prefixes\n", runtime.Version(), runtime.GOARCH, fibula.Version(), len(v4), len(v6))
+	versions := fmt.Sprintf("%s %s, fibula %s", runtime.Version(), runtime.GOARCH, fibula.Version())
+	fmt.Printf("%s, %d + %d prefixes\n", versions, len(v4), len(v6))
 	for _, is4 := range []bool{true, false} {
 		of, name := v6, "IPv6"
 		if is4 {
