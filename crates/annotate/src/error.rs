@@ -219,6 +219,18 @@ pub enum AnnotateError {
         /// The error in it.
         what: &'static str,
     },
+    /// The options do not fit a stream, or the columns of a new table do not.
+    Stream {
+        /// The error.
+        what: String,
+    },
+    /// A row of a binary stream is damaged, so the next one cannot be found.
+    Bytes {
+        /// The byte at which the row begins, counted from 0.
+        offset: u64,
+        /// The error in it.
+        what: String,
+    },
     /// A record is longer than the limit for records in memory.
     TooLong {
         /// The line on which it begins, counted from 1.
@@ -305,7 +317,8 @@ impl fmt::Display for AnnotateError {
                 write!(f, "row {row}, column {column}: {text:?} is not an address")
             }
             Self::FlowCell { row, column, what } => write!(f, "row {row}, column {column}: {what}"),
-            Self::FlowColumns { what } => f.write_str(what),
+            Self::FlowColumns { what } | Self::Stream { what } => f.write_str(what),
+            Self::Bytes { offset, what } => write!(f, "row at byte {offset}: {what}"),
             Self::Time { line, column, text } => {
                 write!(f, "line {line}, column {column}: {text:?} is not a time")
             }

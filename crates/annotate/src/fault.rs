@@ -21,6 +21,8 @@ pub(crate) enum Fault {
     Packet { at: usize, number: u64, what: &'static str },
     /// The link type of this packet, counted from 1, is not known.
     Link { number: u64, link: u32 },
+    /// The row of a binary stream at this offset is damaged, so the next one cannot be found.
+    Bytes { at: usize, what: String },
     /// The options do not fit the input.
     Options(AnnotateError),
 }

@@ -75,6 +75,9 @@ pub use options::{AnnotateOptions, Column, Header, Only, PrefixForm, TextForm};
 pub use pipeline::counts::Counts;
 pub use pipeline::summary::{Summary, Top};
 pub use rows::Annotator;
+pub use rows::stream::{
+    CellTypes, NoHost, StreamFormat, StreamHost, StreamOptions, annotate_stream,
+};
 pub use rules::{RuleAnnotator, RuleTotals};
 #[cfg(feature = "columnar")]
 pub use rules::{RuleColumnAnnotator, RuleOutput};

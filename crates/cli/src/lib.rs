@@ -123,6 +123,9 @@ enum Command {
 impl Command {
     /// Whether it handles signals itself.
     fn ends_in_order(&self) -> bool {
+        if matches!(self, Self::Annotate(args) if args.stream.stream.is_some()) {
+            return cfg!(unix);
+        }
         #[cfg(target_os = "linux")]
         if matches!(self, Self::Route(_)) {
             return true;

@@ -41,6 +41,20 @@ fn ignored() -> u64 {
 #[cfg(not(unix))]
 pub fn clean_up() {}
 
+/// A socket that has a byte to read once the process is asked to end (INT, TERM). The signals do nothing else then.
+#[cfg(unix)]
+pub fn wake() -> Result<std::os::unix::net::UnixStream, Failure> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::low_level::pipe::register;
+    let made = || {
+        let (wakes, wake) = std::os::unix::net::UnixStream::pair()?;
+        register(SIGINT, wake.try_clone()?)?;
+        register(SIGTERM, wake)?;
+        Ok(wakes)
+    };
+    made().map_err(|error| Failure::io("cannot wait for signals", &error))
+}
+
 /// The signals of a server or a router, which are kept from now on.
 #[cfg(unix)]
 pub struct Listening(signal_hook::iterator::Signals);

@@ -5,6 +5,7 @@ mod guess;
 pub(crate) mod json;
 pub(crate) mod list;
 pub(crate) mod pcap;
+pub(crate) mod wire;
 mod within;
 
 use std::sync::Arc;
@@ -25,6 +26,19 @@ pub(crate) enum Style {
     Fields(Dialect),
     /// As members of a JSON object.
     Members,
+    /// In a form of streams.
+    Wire(Wire),
+}
+
+/// The forms of values in streams between programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// Fields behind tabs, with the escapes of ClickHouse's TabSeparated; null is `\N`.
+    Tabs,
+    /// RowBinary: every value is nullable. Integers are UInt64, fractions Float64.
+    Binary,
+    /// Fields of the line protocol, which leaves nulls out.
+    Line,
 }
 
 /// Creates the decoder of a format with rows.

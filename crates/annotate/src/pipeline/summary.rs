@@ -56,6 +56,21 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Adds the counts of a later part of the input.
+    pub(crate) fn extend(&mut self, next: Self) {
+        self.rows += next.rows;
+        self.addresses += next.addresses;
+        self.v4 += next.v4;
+        self.matched += next.matched;
+        self.unmatched += next.unmatched;
+        self.unparsable += next.unparsable;
+        self.empty += next.empty;
+        self.damaged += next.damaged;
+        self.first_unparsable = self.first_unparsable.take().or(next.first_unparsable);
+        self.first_damaged = self.first_damaged.take().or(next.first_damaged);
+        self.columns = next.columns;
+    }
+
     /// Why an input is refused that has text where addresses should be, and no address at all: its rows would look as
     /// if no prefix matched. Rows with fields are accepted, unless some were left out.
     pub fn unfit(&self, format: LogFormat, scan: bool) -> Option<String> {

@@ -171,5 +171,7 @@ fn list<T>(
             }
             write_field(field, dialect, out);
         }
+        // Streams of these forms have no lists: `StreamOptions` refuses them.
+        Style::Wire(_) => {}
     }
 }

@@ -20,6 +20,7 @@ mod process;
 mod render;
 mod run;
 mod stages;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 pub(crate) mod work;

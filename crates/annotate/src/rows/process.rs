@@ -159,6 +159,9 @@ impl<'r, W: Work> Process<'r, W> {
             },
             Fault::Row { at, what } => AnnotateError::Row { line: line(at), what },
             Fault::Record { at, what } => AnnotateError::Record { line: line(at), what },
+            Fault::Bytes { at, what } => {
+                AnnotateError::Bytes { offset: self.done.bytes + at as u64, what }
+            }
             Fault::OpenQuote { at } => AnnotateError::OpenQuote { line: line(at) },
             Fault::OpenArray { at } => AnnotateError::OpenArray { line: line(at) },
             Fault::Packet { at, number, what } => {

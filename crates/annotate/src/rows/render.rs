@@ -7,9 +7,10 @@ use fibula_core::{AnyPrefix, ScalarType, Value};
 use fibula_fib::{Columns, Typed};
 
 use crate::added::{Added, Addition, Substitute};
-use crate::formats::Style;
 use crate::formats::csv::scan::write_field;
 use crate::formats::json::write_string;
+use crate::formats::wire;
+use crate::formats::{Style, Wire};
 use crate::pipeline::answers::Numbers;
 use crate::write::{MAX_PREFIX, Space, write_int, write_prefix};
 
@@ -58,8 +59,8 @@ impl<'a> Renderer<'a> {
     ) -> Self {
         let labels = labels(style, names);
         let kinds = match style {
-            Style::Fields(_) => 1,
-            Style::Members => labels.len(),
+            Style::Fields(_) | Style::Wire(Wire::Tabs | Wire::Binary) => 1,
+            Style::Members | Style::Wire(Wire::Line) => labels.len(),
         };
         let numbers = Numbers::new(columns.len());
         let spans = numbers.len();
@@ -107,8 +108,10 @@ impl<'a> Renderer<'a> {
         let text = &self.kept[slot.min(self.kept.len() - 1)].text;
         out.extend_from_slice(&text[start as usize..middle as usize]);
         if let Some(place) = self.prefix {
-            out.extend_from_slice(&self.labels[slot][place]);
-            write_matched(self.style, prefix, out);
+            if prefix.is_some() || !self.leaves_nulls_out() {
+                out.extend_from_slice(&self.labels[slot][place]);
+                write_matched(self.style, prefix, out);
+            }
             out.extend_from_slice(&text[middle as usize..end as usize]);
         }
     }
@@ -146,7 +149,12 @@ impl<'a> Renderer<'a> {
         bytes + self.labels.iter().map(label).max().unwrap_or(0) * answers.len()
     }
 
-    /// Appends the added values of an address whose text was prepared.
+    /// Whether a null has no label either.
+    fn leaves_nulls_out(&self) -> bool {
+        matches!(self.style, Style::Wire(Wire::Line))
+    }
+
+    /// Appends the added values of an address whose text was prepared. Rows of streams are not.
     #[inline(always)]
     pub(super) fn put(
         &self,
@@ -161,7 +169,7 @@ impl<'a> Renderer<'a> {
         let label = &self.labels[slot][place];
         space.put::<16>(label, 0, label.len());
         match (self.style, prefix) {
-            (Style::Fields(_), None) => {}
+            (Style::Fields(_), None) | (Style::Wire(_), _) => {}
             (Style::Fields(_), Some(prefix)) => space.put_prefix(prefix),
             (Style::Members, None) => space.put::<4>(b"null", 0, 4),
             (Style::Members, Some(prefix)) => {
@@ -198,6 +206,7 @@ impl<'a> Renderer<'a> {
     /// Renders the text of a row.
     #[cold]
     fn render(&mut self, kind: usize, slot: usize, at: usize) -> Span {
+        let leaves_nulls_out = self.leaves_nulls_out();
         let kept = &mut self.kept[kind];
         let start = kept.text.len();
         let mut middle = None;
@@ -211,7 +220,6 @@ impl<'a> Renderer<'a> {
                 // Lists are written by `Lists`.
                 Added::Covering => continue,
             };
-            kept.text.extend_from_slice(&self.labels[slot][i]);
             let unmatched = self.numbers.is_unmatched(at as u32);
             let value = match addition.substitute.as_ref().filter(|_| unmatched) {
                 Some(Substitute::Int(int)) => Value::Int(*int),
@@ -219,6 +227,10 @@ impl<'a> Renderer<'a> {
                 // Rows beyond the last one have no values.
                 None => self.columns.value(column, at as u32),
             };
+            if leaves_nulls_out && value == Value::Null {
+                continue;
+            }
+            kept.text.extend_from_slice(&self.labels[slot][i]);
             write_value(self.style, value, self.columns.scalar_type(column), &mut kept.text);
         }
         let end = kept.text.len();
@@ -240,6 +252,7 @@ pub(super) fn labels(style: Style, names: &[Vec<String>]) -> Vec<Vec<Vec<u8>>> {
             label.push(b':');
             label
         }
+        Style::Wire(form) => wire::label(form, name),
     };
     names.iter().map(|names| names.iter().map(label).collect()).collect()
 }
@@ -253,6 +266,13 @@ pub(super) fn write_matched(style: Style, prefix: Option<AnyPrefix>, out: &mut V
             out.push(b'"');
             write_prefix(prefix, out);
             out.push(b'"');
+        }
+        (Style::Wire(form), None) => wire::value(form, Typed::Null, None, out),
+        (Style::Wire(form), Some(prefix)) => {
+            let mut text = Vec::with_capacity(MAX_PREFIX);
+            write_prefix(prefix, &mut text);
+            let text = std::str::from_utf8(&text).unwrap_or_default();
+            wire::value(form, Typed::Str(text), None, out);
         }
     }
 }
@@ -277,6 +297,9 @@ pub(super) fn write_value(
             Typed::Bool(is) => out.extend_from_slice(if is { b"true" } else { b"false" }),
             Typed::Str(text) => write_string(text, out),
         },
+        // A field has the table's text, also of fractions.
+        Style::Wire(Wire::Tabs) => wire::value(Wire::Tabs, Typed::new(value, None), None, out),
+        Style::Wire(form) => wire::value(form, Typed::new(value, scalar), scalar, out),
     }
 }
 

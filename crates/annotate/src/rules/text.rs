@@ -101,6 +101,8 @@ impl RuleText {
                         Some(value) => write_string(value, &mut out),
                     }
                 }
+                // Rules are not added to streams.
+                Style::Wire(_) => {}
             }
         }
         out

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use fibula_annotate::{AnnotateOptions, Column, Header, LogFormat, Only, PrefixForm, TextForm};
+use fibula_annotate::{
+    AnnotateOptions, CellTypes, Column, Header, LogFormat, Only, PrefixForm, StreamFormat,
+    StreamOptions, TextForm,
+};
 use fibula_rib::{Loading, Moment, TimeFormat};
 
 use crate::failure::Failure;
@@ -25,6 +28,7 @@ Examples:
   fibula annotate --table year.fib --column src --time ts flows.csv
   journalctl -f | fibula annotate --table bad.fib --scan --only matched
   tcpdump -w - | fibula annotate --table table.fib --format pcap -
+  fibula annotate --table table.fib --stream tsv --column 1 --add origin_as --only-added
 
 Formats: csv, tsv, jsonl (JSON objects: one a line, in an array, or each over several lines), list
 (each line begins with an address: plain lists, access logs), pcap (also pcapng; packets become CSV
@@ -97,9 +101,9 @@ pub struct Args {
     /// without null)
     #[arg(long, value_delimiter = ',', value_name = "NAME=VALUE,...", value_parser = parse_default)]
     pub default: Vec<(String, String)>,
-    /// How text values are stored in parquet and arrow
-    #[arg(long, value_name = "dictionary|plain", default_value = "dictionary")]
-    pub text: Text,
+    /// How text values are stored in parquet and arrow: dictionary or plain (default: dictionary; plain with --stream)
+    #[arg(long, value_name = "dictionary|plain")]
+    pub text: Option<Text>,
     /// How prefixes are stored in parquet and arrow: as text, or as bytes and length
     #[arg(long, value_name = "text|binary", default_value = "text")]
     pub prefix: Prefix,
@@ -137,9 +141,50 @@ pub struct Args {
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
     #[command(flatten)]
+    pub stream: StreamArgs,
+    #[command(flatten)]
     pub rpki: RpkiArgs,
     #[command(flatten)]
     pub read: TableReadArgs,
+}
+
+/// Options of a stream between two programs.
+#[derive(ClapArgs, Debug)]
+#[command(next_help_heading = "Answering a program")]
+pub struct StreamArgs {
+    /// Read standard input as a stream of this format and answer each block of rows before the next one is read: tsv
+    /// (ClickHouse's TabSeparated), jsonl, rowbinary, influx, arrow. Needs --column. Each row gets one row of output. A
+    /// table file that is replaced is opened again. INT and TERM end it after the current block
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        requires = "column",
+        conflicts_with_all = [
+            "inputs", "output", "format", "only", "scan", "time", "device", "delimiter", "no_quotes", "flows",
+            "strict", "threads", "top", "json", "rpki"
+        ]
+    )]
+    pub stream: Option<StreamFormat>,
+    /// Write the added values alone, as a function of a database returns them
+    #[arg(long, requires = "stream")]
+    pub only_added: bool,
+    /// Put the values of --only-added into an object of this name (jsonl)
+    #[arg(long, value_name = "NAME", requires = "only_added")]
+    pub inside: Option<String>,
+    /// The types of all columns of rowbinary, as ClickHouse calls them: 'String, UInt16, Nullable(IPv6)'
+    #[arg(long, value_name = "TYPE,...", requires = "stream")]
+    pub types: Option<CellTypes>,
+}
+
+impl StreamArgs {
+    /// The options of the stream, if the data is one.
+    pub fn options(&self) -> Option<StreamOptions> {
+        let mut options = StreamOptions::new(self.stream?);
+        options.only_added = self.only_added;
+        options.inside.clone_from(&self.inside);
+        options.types = self.types.clone().unwrap_or_default();
+        Some(options)
+    }
 }
 
 /// Options for reading the table: the subset of `fibula build`'s options that does not clash with the options for the
@@ -277,7 +322,13 @@ impl Args {
             options.quote = None;
         }
         options.flows = self.flows;
-        (options.text, options.prefix) = (self.text.0, self.prefix.0);
+        options.text = match &self.text {
+            Some(text) => text.0,
+            // A dictionary is sent whole, before the first row.
+            None if self.stream.stream.is_some() => TextForm::Plain,
+            None => TextForm::Dictionary,
+        };
+        options.prefix = self.prefix.0;
         options.threads = self.threads.unwrap_or(options.threads);
         options
     }

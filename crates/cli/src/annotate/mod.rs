@@ -8,6 +8,7 @@ mod inputs;
 pub(crate) mod reading;
 mod report;
 mod sink;
+mod stream;
 mod tables;
 
 use std::io::Read;
@@ -31,6 +32,9 @@ use crate::same;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
+    if let Some(stream) = args.stream.options() {
+        return stream::run(args, &stream);
+    }
     let jobs = inputs::jobs(&args.inputs, &args.output)?;
     let tables = args.sources()?;
     for job in &jobs {

@@ -1,6 +1,7 @@
 //! Annotation of Arrow IPC, files and streams, batch by batch. The output is a file or a stream like the input.
 
 mod check;
+mod filter;
 mod lz4;
 mod read;
 mod room;
@@ -12,6 +13,7 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{Schema, SchemaRef};
 
+pub(crate) use self::filter::filter;
 pub(super) use self::read::{FileBatches, StreamBatches};
 use super::chosen::chosen;
 use super::{BatchWork, ColumnWork, KeyColumns, Progress, in_order};

@@ -53,7 +53,10 @@ pub(crate) struct JsonLines {
     around: Around,
     /// Chooses the columns by the fields of flows, from the first object.
     flows: Option<FlowChoice>,
+    /// Whether an object that already has a member to add is copied unchanged and counted, instead of ending the input.
+    keeps_taken: bool,
 }
+
 impl JsonLines {
     pub(crate) fn new(options: &AnnotateOptions, added: &[String]) -> Result<Self, AnnotateError> {
         let mut columns: Vec<String> = Vec::new();
@@ -107,9 +110,19 @@ impl JsonLines {
             stray: false,
             around: Around::None,
             flows,
+            keeps_taken: false,
         };
         decoder.call(columns, added);
         decoder
+    }
+
+    /// A decoder of a stream: each line is an object, whatever the first one is like, and no object ends the stream.
+    pub(crate) fn of_stream(
+        options: &AnnotateOptions,
+        added: &[String],
+    ) -> Result<Self, AnnotateError> {
+        let shape = Some(ObjectLayout::Lines);
+        Ok(Self { shape, keeps_taken: true, ..Self::new(options, added)? })
     }
 
     fn call(&mut self, columns: Vec<String>, added: Vec<String>) {
@@ -150,6 +163,10 @@ impl JsonLines {
             Ok(None) => {}
             Ok(Some(taken)) => {
                 let name = self.names.added[taken].clone();
+                if self.keeps_taken {
+                    let what = || AnnotateError::NameTaken { name }.to_string();
+                    return self.stray(start, end, what, block);
+                }
                 return Err(AnnotateError::NameTaken { name }.into());
             }
             Err(error) => return self.stray(start, end, || describe(&error), block),
