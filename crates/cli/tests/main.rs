@@ -35,4 +35,6 @@ mod route;
 mod rpki;
 #[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod stream;
 mod tables;

@@ -118,8 +118,13 @@ fn streams(
         };
         total.extend(found.summary(&annotator, &columns));
         done?;
-        writer.finish()?;
-        writer.flush()?;
+        drop(read);
+        // Only the last stream gets an end marker: a program that reads as many rows as it sent (a pool of ClickHouse)
+        // would take the marker for the answer to its next stream.
+        if host.is_stopped() || input.fill_buf().map_err(AnnotateError::Read)?.is_empty() {
+            writer.finish()?;
+            writer.flush()?;
+        }
     }
     Ok(())
 }

@@ -129,7 +129,8 @@ fn line_end(data: &[u8], end: bool) -> Option<(usize, usize)> {
         let Some(found) = memchr::memchr3(b'\n', b'\\', sign, &data[at..]) else { break };
         at += found;
         match data[at] {
-            b'\\' => at += 1,
+            // Only in text, a line end can follow a backslash.
+            b'\\' => at += usize::from(quoted || data.get(at + 1) != Some(&b'\n')),
             b'"' => quoted = !quoted,
             b' ' => in_fields = true,
             _ if !quoted => {
