@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Cursor, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
-use std::sync::Arc;
 
 use crate::common::{Files, done, execute, execute_with, fibula};
 
@@ -238,7 +238,7 @@ fn a_new_table_that_cannot_be_used() {
     let fib = files.path("n.fib");
     replace(&files, &fib, 7);
     let mut stream = Stream::new(&["--table", &fib, "--stream", "tsv", "--column", "1"]);
-    let mut ask = |stream: &mut Stream, answer: &str| {
+    let ask = |stream: &mut Stream, answer: &str| {
         stream.send("10.0.0.1\n");
         assert_eq!(stream.line(), format!("10.0.0.1\t{answer}\n"));
     };
