@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fibula_core::grouped;
@@ -111,9 +112,19 @@ impl Drop for Bar {
     }
 }
 
+/// Whether remarks are left out.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// Leaves all later remarks out: another program would take them for answers. Errors that end the command are printed.
+pub fn silence() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
 /// A remark on standard error about a choice, a skipped part or damage.
 pub fn note(text: impl std::fmt::Display) {
-    eprint_line(text);
+    if !SILENT.load(Ordering::Relaxed) {
+        eprint_line(text);
+    }
 }
 
 /// A duration as milliseconds with sensible precision.

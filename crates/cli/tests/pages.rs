@@ -49,6 +49,7 @@ const PAGES: &[(&str, &[&str])] = &[
         &["fibula build rib.gz", "fibula lookup --table", "fibula annotate --table rib"],
     ),
     ("docs/start.md", &[]),
+    ("docs/stream.md", &[]),
     ("docs/tables.md", &["fibula build late.csv"]),
 ];
 

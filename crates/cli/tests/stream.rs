@@ -267,6 +267,18 @@ fn a_new_table_that_cannot_be_used() {
     assert_eq!(lines[2], "7 rows, 7 addresses, 7 matched, 1 new table");
 }
 
+/// Hosts take lines of standard error for answers, or for errors of the current row.
+#[test]
+fn a_quiet_stream_says_nothing() {
+    let files = Files::new();
+    let table = files.with("t.csv", "prefix,n\n10.0.0.0/8,1\n10.0.0.0/8,2\nno,3\n");
+    let args = ["annotate", "--table", &table, "--stream", "tsv", "--column", "1"];
+    let loud = execute_with(&args, "x\n");
+    assert!(loud.err.lines().count() > 4, "{}", loud.err);
+    let quiet = execute_with(&[&args[..], &["-q"]].concat(), "x\n");
+    assert_eq!((quiet.code, &*quiet.out, &*quiet.err), (0, "x\t\\N\n", ""));
+}
+
 #[test]
 fn a_signal_ends_it_in_order() {
     let files = Files::new();

@@ -134,7 +134,7 @@ pub struct Args {
     /// How many of the most frequent values the summary lists for each added column
     #[arg(long, value_name = "N", default_value = "10")]
     pub top: usize,
-    /// Do not print the summary on standard error
+    /// Do not print the summary on standard error; with --stream, print nothing but the error that ends it
     #[arg(long, short)]
     pub quiet: bool,
     /// Print the summary as JSON on standard error, one object a line for each file

@@ -19,11 +19,14 @@ use super::inputs::Job;
 use super::tables::Tables;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
-use crate::progress::note;
+use crate::progress::{note, silence};
 use crate::source::Source;
 
 /// Annotates standard input until it ends, or until the process is asked to end.
 pub fn run(args: &Args, stream: &StreamOptions) -> Result<Outcome, Failure> {
+    if args.quiet {
+        silence();
+    }
     let sources = args.sources()?;
     let stopped = Rc::new(Cell::new(false));
     let input = StandardInput::new(Rc::clone(&stopped))?;
@@ -41,9 +44,7 @@ pub fn run(args: &Args, stream: &StreamOptions) -> Result<Outcome, Failure> {
     }
     host.fib.unchanged()?;
     out.finish()?;
-    if !args.quiet {
-        report(&summary, host.renewals);
-    }
+    report(&summary, host.renewals);
     Ok(Outcome::Done)
 }
 
@@ -160,7 +161,7 @@ struct Host<'a> {
 
 impl Host<'_> {
     fn keep(&mut self, why: &dyn std::fmt::Display) {
-        if !std::mem::replace(&mut self.has_failed, true) && !self.args.quiet {
+        if !std::mem::replace(&mut self.has_failed, true) {
             note(format_args!("the new table is not used, the old one stays: {why}"));
         }
     }
