@@ -65,9 +65,9 @@ def rows_are_those_of_files(here):
     with open(data, "w") as out:
         out.write("n,ip\n")
         out.writelines(f'{number},"{cell}"\n' for number, cell in enumerate(lab.cells(count, seed=2)))
-    here.run("annotate", "--table", "embedded", "--column", "ip", "--add", "country", data, "-o", plain, "-q")
+    here.run("annotate", "--table", here.countries, "--column", "ip", "--add", "country", data, "-o", plain, "-q")
     functions = "".join(
-        function(here, f"of_{name}", kind, argument, name, command, "embedded")
+        function(here, f"of_{name}", kind, argument, name, command, here.countries)
         for name, (kind, argument, command) in FORMATS.items()
     )
     with ClickHouse(here, "clickhouse-rows", f"<functions>{functions}</functions>") as clickhouse:
@@ -115,7 +115,7 @@ def a_new_table(here):
 def errors(here):
     functions = function(here, "no_table", "executable", "String", "TabSeparated", FORMATS["TabSeparated"][2], "missing.fib")
     types = "--stream rowbinary --types 'String, Nullable(String)' --column 1"
-    functions += function(here, "wrong_types", "executable_pool", "String", "RowBinary", types, "embedded")
+    functions += function(here, "wrong_types", "executable_pool", "String", "RowBinary", types, here.countries)
     with ClickHouse(here, "clickhouse-errors", f"<functions>{functions}</functions>") as clickhouse:
         for name, message in [
             ("no_table", "fibula: missing.fib: No such file or directory"),

@@ -12,8 +12,7 @@ ROUNDS = 5
 
 def run(here):
     count = here.rows
-    table = here.folder / "table.fib"
-    here.run("build", "embedded", "-o", table)
+    table = here.countries
     prefixes = here.folder / "clickhouse-rates" / "data" / "user_files" / "prefixes.csv"
     functions = "".join(
         clickhouse.function(here, name, "executable_pool", argument, of_format, command, table)

@@ -14,7 +14,7 @@ BLOCK = 100_000
 
 
 def run(here):
-    table = ["--table", "embedded"]
+    table = ["--table", here.countries]
     data = here.folder / "cells.csv"
     with open(data, "w") as out:
         out.write("ip,n\n")
