@@ -5,7 +5,7 @@
 telegraf_version=v1.37.2
 benthos_version=v4.60.0
 
-# hosts [--rates] [--rows N] [HOST...]: the examples of docs/stream.md and ten million rows in each format, or the rates.
+# hosts [--rates] [--rows N] [HOST...]: the examples of docs/stream.md and ten million rows a format, or the rates.
 hosts() {
     local programs="$target/hosts/bin" python tests=crates/cli/tests/hosts
     have go || die "./dev hosts compiles Telegraf and Benthos: install Go 1.25 or later"

@@ -2,8 +2,8 @@
 
     python crates/cli/tests/hosts --programs FOLDER [--rows N] [--rates] [HOST...]
 
-FIBULA_BIN is the command. FOLDER has `telegraf` and `benthos`; rsyslogd is found in the PATH. The Python has the packages of
-requirements.txt. The examples are those of docs/stream.md. `./dev hosts` installs what is missing.
+FIBULA_BIN is the command. FOLDER has `telegraf` and `benthos`; rsyslogd is that of the system. The Python has the
+packages of requirements.txt. The examples are those of docs/stream.md. `./dev hosts` installs what is missing.
 """
 
 import argparse

@@ -17,12 +17,14 @@ FORMATS = {
 }
 
 
-def function(here, name, kind, argument, of_format, command, table, returns="Nullable(String)"):
+def function(here, name, kind, argument, of_format, command, table):
     return (
-        f"<function><type>{kind}</type><name>{name}</name><pool_size>2</pool_size><return_type>{returns}</return_type>"
-        f"<return_name>ip_country</return_name><argument><type>{argument}</type><name>ip</name></argument>"
+        f"<function><type>{kind}</type><name>{name}</name><pool_size>2</pool_size>"
+        f"<return_type>Nullable(String)</return_type><return_name>ip_country</return_name>"
+        f"<argument><type>{argument}</type><name>ip</name></argument>"
         f"<format>{of_format}</format><execute_direct>0</execute_direct>"
-        f"<command>exec {here.fibula} annotate --table {table} {command} --add country --only-added -q</command></function>"
+        f"<command>exec {here.fibula} annotate --table {table} {command} --add country --only-added -q</command>"
+        "</function>"
     )
 
 
@@ -77,7 +79,8 @@ def rows_are_those_of_files(here):
             "'n UInt64, ip String, ip_country String')"
         )
         for name in FORMATS:
-            query = f"SELECT count(), countIf(ip_country IS NOT NULL) > 0, countIf(of_{name}(ip) IS DISTINCT FROM ip_country) FROM rows"
+            differ = f"countIf(of_{name}(ip) IS DISTINCT FROM ip_country)"
+            query = f"SELECT count(), countIf(ip_country IS NOT NULL) > 0, {differ} FROM rows"
             lab.check(clickhouse.lines(query), [f"{count}\t1\t0"], f"{name}: rows, matches, differences")
             lab.say(f"clickhouse: {name}: {count:,} rows equal")
 
@@ -97,7 +100,8 @@ def a_new_table(here):
             replace("t0")
             replacing = threading.Thread(target=lambda: [replace(f"t{number}") for number in range(1, 6)])
             replacing.start()
-            query = f"SELECT of_{name}(IPv4NumToString(toUInt32(number))) AS v, count() FROM numbers(500000) GROUP BY v ORDER BY v"
+            value = f"of_{name}(IPv4NumToString(toUInt32(number))) AS v"
+            query = f"SELECT {value}, count() FROM numbers(500000) GROUP BY v ORDER BY v"
             rows, values = 0, set()
             while replacing.is_alive():
                 for line in clickhouse.lines(query):
@@ -113,7 +117,8 @@ def a_new_table(here):
 
 
 def errors(here):
-    functions = function(here, "no_table", "executable", "String", "TabSeparated", FORMATS["TabSeparated"][2], "missing.fib")
+    tabs = FORMATS["TabSeparated"][2]
+    functions = function(here, "no_table", "executable", "String", "TabSeparated", tabs, "missing.fib")
     types = "--stream rowbinary --types 'String, Nullable(String)' --column 1"
     functions += function(here, "wrong_types", "executable_pool", "String", "RowBinary", types, here.countries)
     with ClickHouse(here, "clickhouse-errors", f"<functions>{functions}</functions>") as clickhouse:

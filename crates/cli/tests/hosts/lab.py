@@ -37,7 +37,8 @@ def examples(language):
 class Lab:
     def __init__(self, folder, fibula, programs, rows):
         self.folder, self.fibula, self.programs, self.rows = folder, fibula, programs, rows
-        (folder / "networks.csv").write_text(examples("console")[0].split("$ cat networks.csv\n")[1].split("\n$ ")[0] + "\n")
+        networks = examples("console")[0].split("$ cat networks.csv\n")[1].split("\n$ ")[0]
+        (folder / "networks.csv").write_text(networks + "\n")
         self.build("networks.csv", "networks.fib")
         # Countries of the world: a process of a function must not compile them, ClickHouse waits ten seconds.
         self.countries = folder / "countries.fib"
@@ -47,9 +48,8 @@ class Lab:
         """A new table is renamed over the old one."""
         self.run("build", self.folder / source, "-o", self.folder / table)
 
-    def run(self, *args, **options):
-        command = [self.fibula, *args]
-        return subprocess.run(command, check=True, capture_output=True, **options).stdout
+    def run(self, *args):
+        return subprocess.run([self.fibula, *args], check=True, capture_output=True).stdout
 
     def here(self, text):
         """An example with the paths of this machine."""
@@ -65,11 +65,12 @@ class Lab:
         return text
 
     @contextlib.contextmanager
-    def started(self, *command, **options):
+    def started(self, *command):
         """A program that is stopped at the end. What it prints is in its log."""
         log = self.folder / f"{pathlib.Path(command[0]).name}.log"
+        command = [str(word) for word in command]
         with open(log, "wb") as out:
-            process = subprocess.Popen([str(word) for word in command], stdout=out, stderr=out, cwd=self.folder, **options)
+            process = subprocess.Popen(command, stdout=out, stderr=out, cwd=self.folder)
         try:
             yield log
         except Failed as failed:

@@ -13,7 +13,7 @@ ROUNDS = 5
 def run(here):
     count = here.rows
     table = here.countries
-    prefixes = here.folder / "clickhouse-rates" / "data" / "user_files" / "prefixes.csv"
+    prefixes = here.folder / "prefixes.csv"
     functions = "".join(
         clickhouse.function(here, name, "executable_pool", argument, of_format, command, table)
         for name, argument, of_format, command in [
@@ -24,21 +24,20 @@ def run(here):
         ]
     )
     with clickhouse.ClickHouse(here, "clickhouse-rates", f"<functions>{functions}</functions>") as host:
-        prefixes.parent.mkdir(parents=True, exist_ok=True)
         prefixes.write_bytes(here.run("export", table, "--to", "csv"))
         version = host.lines("SELECT version()")[0]
         host.lines("CREATE TABLE prefixes (prefix String, country String) ENGINE = Memory")
-        host.lines(
-            f"INSERT INTO prefixes SELECT prefix, country FROM file('{prefixes}', CSVWithNames, 'prefix String, country String')"
-        )
+        columns = "prefix String, country String"
+        host.lines(f"INSERT INTO prefixes SELECT prefix, country FROM file('{prefixes}', CSVWithNames, '{columns}')")
         host.lines(
             "CREATE DICTIONARY trie (prefix String, country String) PRIMARY KEY prefix "
             "SOURCE(CLICKHOUSE(TABLE 'prefixes')) LAYOUT(IP_TRIE) LIFETIME(0)"
         )
         host.lines("CREATE TABLE rows (ip IPv6, text String) ENGINE = Memory")
+        v6 = "concat('2001:', lower(hex(toUInt16(sipHash64(number)))), '::1')"
+        v4 = "IPv4NumToString(toUInt32(sipHash64(number)))"
         host.lines(
-            "INSERT INTO rows SELECT if(number % 4 = 0, toIPv6(concat('2001:', lower(hex(toUInt16(sipHash64(number)))), '::1')), "
-            f"toIPv6(IPv4NumToString(toUInt32(sipHash64(number))))) AS ip, toString(ip) FROM numbers({count})"
+            f"INSERT INTO rows SELECT toIPv6(if(number % 4 = 0, {v6}, {v4}) AS text) AS ip, text FROM numbers({count})"
         )
         ways = {
             "dictGetOrNull, ip_trie": "dictGetOrNull('trie', 'country', ip)",

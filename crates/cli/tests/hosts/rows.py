@@ -1,128 +1,71 @@
-"""Each format of streams, row by row beside what `fibula annotate` writes for a file."""
+"""Each format of streams, row by row beside what `fibula annotate` writes for a file. ClickHouse compares them."""
 
-import itertools
-import struct
 import subprocess
-import threading
 
-import pyarrow as pa
-
+import clickhouse
 import lab
 
-# Lines that are compared at once.
-BLOCK = 100_000
+# Addresses of both families, mapped ones, empty cells and text.
+CELLS = """
+    CREATE TABLE cells ENGINE = Memory AS
+    WITH sipHash64(number) AS h, IPv4NumToString(toUInt32(h)) AS v4,
+        concat('2001:', lower(hex(toUInt16(h))), ':', lower(hex(toUInt16(h / 65536))), '::1') AS v6, sipHash64(h) % 20 AS kind
+    SELECT number AS n, multiIf(kind = 0, '', kind = 1, 'x', kind = 2, '10.0.0', kind = 3, '[2001:db8::1]:53',
+        kind = 4, concat('::ffff:', v4), kind < 10, v6, v4) AS ip
+    FROM numbers({})"""
+
+# For each stream the format that ClickHouse writes and reads, and what the command needs.
+FORMATS = {
+    "tsv": ("TabSeparated", ["--column", "1"]),
+    "jsonl": ("JSONEachRow", ["--column", "ip"]),
+    "rowbinary": ("RowBinary", ["--column", "1", "--types", "String, UInt64"]),
+    "arrow": ("ArrowStream", ["--column", "ip"]),
+    "influx": (None, ["--column", "ip"]),
+}
+
+STRUCTURE = "ip String, n UInt64, ip_prefix Nullable(String), ip_country Nullable(String)"
 
 
 def run(here):
-    table = ["--table", here.countries]
-    data = here.folder / "cells.csv"
-    with open(data, "w") as out:
-        out.write("ip,n\n")
-        for number, cell in enumerate(lab.cells(here.rows)):
-            out.write(f"{cell},{number}\n")
-    plain = here.folder / "plain.csv"
-    here.run("annotate", *table, "--column", "ip", "--add", "prefix,country", data, "-o", plain, "-q")
-    for name, (arguments, send, receive) in FORMATS.items():
-        command = [here.fibula, "annotate", *table, "--add", "prefix,country", "--stream", name, "-q", *arguments]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        sender = threading.Thread(target=send, args=(data, process.stdin))
-        sender.start()
-        count = 0
-        with open(plain) as expected:
-            next(expected)
-            answers = receive(process.stdout)
-            for line, answer in itertools.zip_longest(expected, answers):
-                cell, number, prefix, country = line.rstrip("\n").split(",") if line else [None] * 4
-                if answer != (cell, number, prefix or None, country or None):
-                    process.kill()
-                    raise lab.Failed(f"{name}, row {count}: {answer} is not the row {line!r}")
-                count += 1
-        sender.join()
-        lab.check(process.wait(), 0, f"{name}: exit code")
-        lab.check(count, here.rows, f"{name}: rows")
-        lab.say(f"rows: {name}: {count:,} equal")
+    with clickhouse.ClickHouse(here, "rows", "<functions></functions>") as host:
+        host.lines(CELLS.format(here.rows))
+        cells, plain = here.folder / "cells.csv", here.folder / "plain.csv"
+        write(host, "SELECT ip, n FROM cells", cells, "CSVWithNames")
+        added = ["--table", here.countries, "--add", "prefix,country"]
+        here.run("annotate", *added, "--column", "ip", cells, "-o", plain, "-q")
+        host.lines(
+            "CREATE TABLE plain ENGINE = Memory AS SELECT ip, n, nullIf(ip_prefix, '') AS ip_prefix, "
+            f"nullIf(ip_country, '') AS ip_country FROM file('{plain}', CSVWithNames, "
+            "'ip String, n UInt64, ip_prefix String, ip_country String')"
+        )
+        for name, (of_format, arguments) in FORMATS.items():
+            sent, answers = here.folder / f"sent.{name}", here.folder / f"answers.{name}"
+            if of_format:
+                write(host, "SELECT ip, n FROM cells", sent, of_format)
+                read = f"file('{answers}', {of_format}, '{STRUCTURE}')"
+            else:
+                write(host, "SELECT concat('m n=', n, 'i,ip=\"', ip, '\"') FROM cells", sent, "TSVRaw")
+                text = "nullIf(extract(line, '{0}=\"([^\"]*)\"'), '') AS {0}"
+                read = (
+                    "(SELECT extract(line, ',ip=\"([^\"]*)\"') AS ip, toUInt64(extract(line, ' n=([0-9]*)i')) AS n, "
+                    f"{text.format('ip_prefix')}, {text.format('ip_country')} FROM file('{answers}', LineAsString, 'line String'))"
+                )
+            # From a pipe, whose reads are short.
+            with open(answers, "wb") as out, subprocess.Popen(["cat", sent], stdout=subprocess.PIPE) as cat:
+                command = [here.fibula, "annotate", *added, "--stream", name, "-q", *arguments]
+                subprocess.run(command, stdin=cat.stdout, stdout=out, check=True)
+            order = f"SELECT count(), countIf(n != rowNumberInAllBlocks()) FROM {read}"
+            order += " SETTINGS max_threads = 1, input_format_parallel_parsing = 0"
+            lab.check(host.lines(order), [f"{here.rows}\t0"], f"{name}: rows, rows out of order")
+            names = ["ip", "ip_prefix", "ip_country"]
+            differ = " OR ".join(f"s.{column} IS DISTINCT FROM p.{column}" for column in names)
+            equal = f"SELECT count(), countIf({differ}), countIf(s.ip_country != '') > {here.rows // 2} "
+            equal += f"FROM {read} s JOIN plain p ON s.n = p.n"
+            lab.check(host.lines(equal), [f"{here.rows}\t0\t1"], f"{name}: rows, rows that differ, most have a country")
+            lab.say(f"rows: {name}: {here.rows:,} equal")
+            sent.unlink()
+            answers.unlink()
 
 
-def source(path):
-    with open(path) as rows:
-        next(rows)
-        for row in rows:
-            yield row.rstrip("\n").split(",")
-
-
-def sent(make):
-    """A function that sends what `make` makes of a row."""
-
-    def send(path, out):
-        rows = source(path)
-        while block := list(itertools.islice(rows, BLOCK)):
-            out.write(b"".join(make(cell, number) for cell, number in block))
-        out.close()
-
-    return send
-
-
-def tsv(answers):
-    for line in answers:
-        yield tuple(None if field == "\\N" else field for field in line.decode().rstrip("\n").split("\t"))
-
-
-def jsonl(answers):
-    import json
-
-    for line in answers:
-        row = json.loads(line)
-        yield row["ip"], str(row["n"]), row["ip_prefix"], row["ip_country"]
-
-
-def influx(answers):
-    for line in answers:
-        head, rest = line.decode().rstrip("\n").split(" n=")
-        fields = dict(field.split("=") for field in ("n=" + rest).split(","))
-        cell = fields["ip"].strip('"')
-        values = [fields[name].strip('"') if name in fields else None for name in ("ip_prefix", "ip_country")]
-        yield cell, fields["n"].rstrip("i"), *values
-
-
-def text(value):
-    value = value.encode()
-    assert len(value) < 128
-    return bytes([len(value)]) + value
-
-
-def rowbinary(answers):
-    def one_text():
-        return answers.read(answers.read(1)[0]).decode()
-
-    while first := answers.read(1):
-        cell = answers.read(first[0]).decode()
-        number = struct.unpack("<q", answers.read(8))[0]
-        yield cell, str(number), *(None if answers.read(1) == b"\1" else one_text() for _ in range(2))
-
-
-def send_arrow(path, out):
-    schema = pa.schema([("ip", pa.string()), ("n", pa.string())])
-    rows = source(path)
-    with pa.ipc.new_stream(out, schema) as stream:
-        while block := list(itertools.islice(rows, BLOCK)):
-            columns = [pa.array(column) for column in zip(*block, strict=True)]
-            stream.write_batch(pa.record_batch(columns, schema=schema))
-    out.close()
-
-
-def arrow(answers):
-    for batch in pa.ipc.open_stream(answers):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-FORMATS = {
-    "tsv": (["--column", "1"], sent(lambda cell, number: f"{cell}\t{number}\n".encode()), tsv),
-    "jsonl": (["--column", "ip"], sent(lambda cell, number: b'{"ip":"%s","n":%s}\n' % (cell.encode(), number.encode())), jsonl),
-    "influx": (["--column", "ip"], sent(lambda cell, number: b'm n=%si,ip="%s"\n' % (number.encode(), cell.encode())), influx),
-    "rowbinary": (
-        ["--column", "1", "--types", "String, Int64"],
-        sent(lambda cell, number: text(cell) + struct.pack("<q", int(number))),
-        rowbinary,
-    ),
-    "arrow": (["--column", "ip"], send_arrow, arrow),
-}
+def write(host, query, path, of_format):
+    host.lines(f"{query} ORDER BY n INTO OUTFILE '{path}' FORMAT {of_format}")

@@ -34,10 +34,10 @@ def run(here):
         (here.folder / "moved.csv").write_text("prefix,site\n127.0.0.0/8,moved\n")
         here.build("moved.csv", "networks.fib")
         send(f"second {number}" for number in range(count))
-        lines = lab.wait_for("all messages", lambda: (found := lab.lines_of(out)) and len(found) == 2 * count + 1 and found)
+        lab.wait_for("all messages", lambda: len(lab.lines_of(out)) == 2 * count + 1)
         expected = [f"127.0.0.1 here first {number}" for number in range(count)]
         expected += [f"127.0.0.1 moved second {number}" for number in range(count)]
-        lab.check(lines[1:], expected, "messages before and after a new table")
+        lab.check(lab.lines_of(out)[1:], expected, "messages before and after a new table")
         lab.check("invalid reply" in log.read_text(), False, "rsyslog complains")
     here.build("networks.csv", "networks.fib")
     # An error of the command is in rsyslog's log.

@@ -17,8 +17,8 @@ def run(here):
     configuration.write_text(
         '[agent]\n  interval = "1h"\n  flush_interval = "200ms"\n  omit_hostname = true\n'
         "  metric_batch_size = 1000\n  metric_buffer_limit = 100000\n  skip_processors_after_aggregators = true\n"
-        f'[[inputs.tail]]\n  files = ["{data}"]\n  from_beginning = true\n  path_tag = ""\n  watch_method = "poll"\n  data_format = "influx"\n'
-        f'  max_undelivered_lines = 100000\n{example}'
+        f'[[inputs.tail]]\n  files = ["{data}"]\n  from_beginning = true\n  path_tag = ""\n'
+        f'  watch_method = "poll"\n  data_format = "influx"\n  max_undelivered_lines = 100000\n{example}'
         f'[[outputs.file]]\n  files = ["{out}"]\n  data_format = "influx"\n'
     )
     with here.started(here.programs / "telegraf", "--config", configuration) as log:

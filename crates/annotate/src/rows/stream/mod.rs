@@ -126,9 +126,9 @@ pub struct NoHost;
 
 impl StreamHost for NoHost {}
 
-/// Annotates a stream: answers the rows of each read, in their order, and flushes the output before the next read. Every
-/// row gets exactly one row of output. Cells that are not addresses, and rows that cannot be read, get nulls and are
-/// counted.
+/// Annotates a stream: answers the rows of each read, in their order, and flushes the output before the next read.
+/// Every row gets exactly one row of output. Cells that are not addresses, and rows that cannot be read, get nulls and
+/// are counted.
 ///
 /// ```
 /// # use fibula_annotate::{AnnotateOptions, Column, NoHost, StreamFormat, StreamOptions, annotate_stream};
