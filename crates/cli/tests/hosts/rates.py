@@ -24,7 +24,7 @@ def run(here):
         ]
     )
     with clickhouse.ClickHouse(here, "clickhouse-rates", f"<functions>{functions}</functions>") as host:
-        prefixes.write_bytes(here.run("export", table, "--to", "csv"))
+        prefixes.write_bytes(here.run("export", table, "--to", "clickhouse"))
         version = host.lines("SELECT version()")[0]
         host.lines("CREATE TABLE prefixes (prefix String, country String) ENGINE = Memory")
         columns = "prefix String, country String"
