@@ -170,7 +170,10 @@ impl Host<'_> {
 impl StreamHost for Host<'_> {
     fn renewed(&mut self) -> Option<Arc<dyn LookupTable>> {
         // All files are looked at, so that one new table has the changes of all.
-        let is_new = self.files.iter_mut().fold(false, |is_new, file| file.is_new() || is_new);
+        let mut is_new = false;
+        for file in &mut self.files {
+            is_new |= file.is_new();
+        }
         if !is_new {
             return None;
         }
