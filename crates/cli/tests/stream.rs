@@ -89,6 +89,35 @@ fn a_row_is_answered_before_the_next() {
     }
 }
 
+#[test]
+fn a_batch_is_answered_before_the_next() {
+    let files = Files::new();
+    let fib = files.snapshot();
+    let Stream { mut child, input, output } =
+        Stream::new(&["--table", &fib, "--stream", "arrow", "--column", "a", "-q"]);
+    let batch = |address: &str| {
+        let column: ArrayRef = Arc::new(StringArray::from(vec![address]));
+        RecordBatch::try_from_iter([("a", column)]).unwrap()
+    };
+    // Flushing sends the schema, which is answered before there is a batch.
+    let mut writer = StreamWriter::try_new(input.unwrap(), &batch("").schema()).unwrap();
+    writer.flush().unwrap();
+    let mut reader = StreamReader::try_new(output, None).unwrap();
+    let names: Vec<_> = reader.schema().fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!(names, ["a", "a_asn", "a_country"]);
+    for (address, country) in [("10.1.2.3", Some("NL")), ("x", None), ("2001:db8::1", Some("CH"))] {
+        writer.write(&batch(address)).unwrap();
+        writer.flush().unwrap();
+        let answer = reader.next().unwrap().unwrap();
+        assert_eq!(answer.column(0).as_string::<i32>().value(0), address);
+        assert_eq!(answer.column(2).as_string::<i32>().iter().collect::<Vec<_>>(), [country]);
+    }
+    writer.finish().unwrap();
+    drop(writer);
+    assert!(reader.next().is_none());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
 /// The same values as files get, in each format.
 #[test]
 fn values_are_those_of_files() {

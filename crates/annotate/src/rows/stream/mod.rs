@@ -28,7 +28,7 @@ pub use self::types::CellTypes;
 use self::work::StreamWork;
 use super::process::Process;
 use crate::formats::line_end;
-use crate::input::{CHUNK, Input, MAX_RECORD};
+use crate::input::{CHUNK, Input};
 use crate::{AnnotateError, AnnotateOptions, LookupTable, Summary};
 
 /// The format of a stream; the output has the same.
@@ -277,10 +277,7 @@ fn rows<R: Read>(
             }
             match input.more() {
                 Ok(true) => {}
-                Ok(false) => {
-                    let (line, limit) = (process.done.lines + 1, MAX_RECORD);
-                    break Err(AnnotateError::TooLong { line, limit });
-                }
+                Ok(false) => break Err(work.too_long(process.done.lines, process.done.bytes)),
                 Err(error) => break Err(AnnotateError::Read(error)),
             }
             if host.is_stopped() {

@@ -125,6 +125,19 @@ fn binary_rows() {
     }
 }
 
+#[test]
+fn rows_that_are_too_long() {
+    let tsv = [b"a\n".to_vec(), vec![b'x'; 20 << 20]].concat();
+    let error = annotated(&options("1"), &stream(StreamFormat::Tsv, true), &tsv).unwrap_err();
+    assert_eq!(error.to_string(), "the record at line 2 is longer than 16777216 bytes");
+    let mut three = stream(StreamFormat::RowBinary, true);
+    three.types = "String, String, String".parse().unwrap();
+    let text = [b"\xff\xff\xff\x03".to_vec(), vec![b'x'; (8 << 20) - 1]].concat();
+    let rows = [b"\0\0\0".to_vec(), text.repeat(3)].concat();
+    let error = annotated(&options("1"), &three, &rows).unwrap_err();
+    assert_eq!(error.to_string(), "row at byte 3: it is longer than 16777216 bytes");
+}
+
 /// The other program: waits for the answer to all whole rows before it sends more.
 struct Waits<'a> {
     pieces: Pieces<'a>,

@@ -7,6 +7,7 @@ use super::{StreamFormat, StreamOptions, binary::RowBinary, line::Line, tsv};
 use crate::added::{Added, Addition};
 use crate::clock::Clock;
 use crate::formats::{Decode, json::JsonLines};
+use crate::input::MAX_RECORD;
 use crate::pipeline::keys::Cells;
 use crate::rows::Parting;
 use crate::rows::work::Work;
@@ -54,6 +55,15 @@ impl StreamWork {
             Added::Value(column) => format!("{name} {}", columns.type_name(*column)),
         };
         self.additions.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The error for a row that is too long, after so many lines and bytes.
+    pub(super) fn too_long(&self, lines: u64, bytes: u64) -> AnnotateError {
+        if self.stream.format == StreamFormat::RowBinary {
+            let what = format!("it is longer than {MAX_RECORD} bytes");
+            return AnnotateError::Bytes { offset: bytes, what };
+        }
+        AnnotateError::TooLong { line: lines + 1, limit: MAX_RECORD }
     }
 
     /// Whether the first line of the stream names its columns.
