@@ -147,7 +147,7 @@ impl StreamHost for NoHost {}
 /// stream.only_added = true;
 /// let mut output = Vec::new();
 /// let input = &b"192.0.2.7\t53\n\\N\t80\n"[..];
-/// annotate_stream(fib.into(), &options, &stream, input, &mut output, &mut NoHost)?;
+/// annotate_stream(std::sync::Arc::new(fib), &options, &stream, input, &mut output, &mut NoHost)?;
 /// assert_eq!(output, b"CH\n\\N\n");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
