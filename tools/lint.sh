@@ -17,7 +17,7 @@ lint() {
     advisories
     step "licence texts of dependencies"
     "$(python_for "$target/python")" -m unittest discover --quiet --start-directory packaging
-    "$(python_for "$target/python")" packaging/third_party.py fibula-cli fibula-python fibula-c fibula-duckdb fibula-wasm
+    "$(python_for "$target/python")" packaging/third_party.py fibula-cli fibula-python fibula-c fibula-duckdb fibula-jvm fibula-wasm
 }
 
 # advisories: reported vulnerabilities of dependencies, and crates that nobody keeps any more. The database is a repository that

@@ -49,7 +49,7 @@ run_tests() {
     step "examples in the documentation"; cargo test --workspace --doc --quiet
     step "tests without vector instructions"; FIBULA_ISA=scalar run cargo test --quiet "${scalar[@]}"
     step "waiting for the programs, Miri and the documentation"; end
-    [ -z "${1:-}" ] || { abi; bench_check; every_width; kernels_checked; portable; python_wheel --all; go_all; site; }
+    [ -z "${1:-}" ] || { abi; bench_check; every_width; kernels_checked; portable; python_wheel --all; go_all; jvm; site; }
     times
     say "all checks passed"
 }
@@ -62,6 +62,11 @@ test_programs() {
         step "the module of Go"; go_tests_here
     else
         step "the module of Go: SKIPPED, Go $(go_wanted .) or later and pkg-config are not installed (./dev go needs them)"
+    fi
+    if have javac && have jar; then
+        step "the jar"; jvm_jar dev; jvm_tests dev
+    else
+        step "the jar: SKIPPED, no JDK is installed (./dev jvm installs it)"
     fi
     step "the papers' figures, small"; "$(python_for "$target/python")" bench/papers/run.py check --programs "$target/debug"
     step "the demo, small"; profile=debug demo 20000 20000 auto scalar

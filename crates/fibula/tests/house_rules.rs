@@ -108,6 +108,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "router/src/port/",
     "bindings/c/src/",
     "bindings/duckdb/src/host/",
+    "bindings/jvm/src/calls.rs",
     "bindings/python/src/resident.rs",
 ];
 

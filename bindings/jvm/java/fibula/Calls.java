@@ -1,0 +1,64 @@
+package fibula;
+
+import java.nio.ByteBuffer;
+
+/**
+ * The functions of the native library, which {@code src/calls.rs} describes. All arguments are numbers: a table is its
+ * handle, and texts and arrays are addresses in a thread's {@link Scratch}.
+ */
+abstract class Calls {
+    /** The result of a call that failed; {@link #error} has the reason. */
+    static final int FAILED = Integer.MIN_VALUE;
+
+    /** Those of this virtual machine. */
+    static final Calls NATIVE = choose();
+
+    abstract long open(long name, int bytes, int mapped);
+
+    abstract int close(long table);
+
+    abstract int error(long text, int size);
+
+    abstract long routes(long table);
+
+    abstract int height(long table);
+
+    abstract int name(long table, int column, long text, int size);
+
+    abstract int numeric(long table, int column);
+
+    abstract int column(long table, long name, int bytes);
+
+    abstract int row(long table, long cell, int bytes, int binary);
+
+    abstract int row4(long table, int address);
+
+    abstract int rows(long table, long cells, int bytes, int binary, long ends, long rows, int count);
+
+    abstract int rows4(long table, long addresses, long rows, int count);
+
+    abstract int prefix(long table, long cell, int bytes, int binary, long text, int size);
+
+    abstract int text(long table, int column, int row, long text, int size);
+
+    abstract int number(long table, int column, int row, long number);
+
+    /** The address of a direct buffer. */
+    abstract long address(ByteBuffer direct);
+
+    /** Foreign functions where Java has them (22 and later), else JNI; {@code -Dfibula.calls=jni} wants JNI. */
+    private static Calls choose() {
+        Library.load();
+        String wanted = System.getProperty("fibula.calls", "");
+        switch (wanted) {
+            case "":
+                return ForeignCalls.areThere() ? new ForeignCalls() : new JniCalls();
+            case "ffm":
+                return new ForeignCalls();
+            case "jni":
+                return new JniCalls();
+            default:
+                throw new FibulaException("fibula.calls is " + wanted + ", not ffm or jni");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+package fibula.flink;
+
+import fibula.Functions;
+import org.apache.flink.table.functions.FunctionContext;
+import org.apache.flink.table.functions.ScalarFunction;
+
+/** {@code fibula_value(table, address, column)}: the value of the longest match, as text. */
+public class FibulaValue extends ScalarFunction {
+    private static final long serialVersionUID = 1;
+
+    private transient Functions functions;
+
+    /** A table may be a file that only the tasks have. */
+    @Override
+    public boolean supportsConstantFolding() {
+        return false;
+    }
+
+    @Override
+    public void open(FunctionContext context) {
+        functions = new Functions(Sources.of(context));
+    }
+
+    /** Of an address as text. */
+    public String eval(String table, String address, String column) {
+        return functions.value(table, address, column);
+    }
+
+    /** Of 4 or 16 bytes in network order. */
+    public String eval(String table, byte[] address, String column) {
+        return functions.value(table, address, column);
+    }
+
+    /** Of an IPv4 address as a number. */
+    public String eval(String table, Long address, String column) {
+        return functions.value(table, address, column);
+    }
+}

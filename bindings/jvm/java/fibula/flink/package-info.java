@@ -1,0 +1,2 @@
+/** Functions of Flink's SQL over tables of {@code fibula build}, for {@code CREATE FUNCTION}. */
+package fibula.flink;
