@@ -123,7 +123,7 @@ impl Table {
     }
 
     /// Number of rows of values.
-    pub fn height(&self) -> usize {
+    pub fn height(&self) -> u32 {
         self.0.columns().len()
     }
 
@@ -153,7 +153,7 @@ impl Table {
             return Err(format!("there is no column {column}: the table has {}", columns.width()));
         }
         match u32::try_from(row) {
-            Ok(at) if row < columns.len() => Ok(columns.value(column, at)),
+            Ok(at) if at < columns.len() => Ok(columns.value(column, at)),
             _ => Err(format!("there is no row {row}: the table has {}", columns.len())),
         }
     }

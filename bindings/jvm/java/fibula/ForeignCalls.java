@@ -22,8 +22,8 @@ final class ForeignCalls extends Calls {
     private static final MethodHandle NAME = function("name", int.class, long.class, int.class, long.class, int.class);
     private static final MethodHandle NUMERIC = function("numeric", int.class, long.class, int.class);
     private static final MethodHandle COLUMN = function("column", int.class, long.class, long.class, int.class);
-    private static final MethodHandle ROW = function("row", int.class, long.class, long.class, int.class, int.class);
-    private static final MethodHandle ROW4 = function("row4", int.class, long.class, int.class);
+    private static final MethodHandle ROW = quick("row", int.class, long.class, long.class, int.class, int.class);
+    private static final MethodHandle ROW4 = quick("row4", int.class, long.class, int.class);
     private static final MethodHandle ROWS =
             function("rows", int.class, long.class, long.class, int.class, int.class, long.class, long.class,
                     int.class);
@@ -34,7 +34,7 @@ final class ForeignCalls extends Calls {
     private static final MethodHandle TEXT =
             function("text", int.class, long.class, int.class, int.class, long.class, int.class);
     private static final MethodHandle NUMBER =
-            function("number", int.class, long.class, int.class, int.class, long.class);
+            quick("number", int.class, long.class, int.class, int.class, long.class);
     private static final Method OF_BUFFER = method("MemorySegment", "ofBuffer", Buffer.class);
     private static final Method ADDRESS = method("MemorySegment", "address");
 
@@ -61,6 +61,15 @@ final class ForeignCalls extends Calls {
     }
 
     private static MethodHandle function(String name, Class<?> result, Class<?>... arguments) {
+        return function(name, false, result, arguments);
+    }
+
+    /** A function that takes less than a microsecond: the virtual machine may wait for it before it collects garbage. */
+    private static MethodHandle quick(String name, Class<?> result, Class<?>... arguments) {
+        return function(name, true, result, arguments);
+    }
+
+    private static MethodHandle function(String name, boolean quick, Class<?> result, Class<?>[] arguments) {
         try {
             Class<?> layout = type("MemoryLayout");
             Object layouts = Array.newInstance(layout, arguments.length);
@@ -72,7 +81,10 @@ final class ForeignCalls extends Calls {
             Object symbols = method("SymbolLookup", "loaderLookup").invoke(null);
             Optional<?> symbol =
                     (Optional<?>) method("SymbolLookup", "find", String.class).invoke(symbols, "fibula_jvm_" + name);
-            Object options = Array.newInstance(type("Linker$Option"), 0);
+            Object options = Array.newInstance(type("Linker$Option"), quick ? 1 : 0);
+            if (quick) {
+                Array.set(options, 0, method("Linker$Option", "critical", boolean.class).invoke(null, false));
+            }
             Object linker = method("Linker", "nativeLinker").invoke(null);
             return (MethodHandle) method("Linker", "downcallHandle", type("MemorySegment"),
                             type("FunctionDescriptor"), options.getClass())
