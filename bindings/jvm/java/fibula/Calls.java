@@ -10,8 +10,29 @@ abstract class Calls {
     /** The result of a call that failed; {@link #error} has the reason. */
     static final int FAILED = Integer.MIN_VALUE;
 
-    /** Those of this virtual machine. */
-    static final Calls NATIVE = choose();
+    /** Those of this virtual machine; null if there are none. */
+    static final Calls NATIVE;
+
+    private static final FibulaException FAILURE;
+
+    static {
+        Calls chosen = null;
+        FibulaException failure = null;
+        try {
+            chosen = choose();
+        } catch (FibulaException e) {
+            failure = e;
+        }
+        NATIVE = chosen;
+        FAILURE = failure;
+    }
+
+    /** Throws the reason if there are no calls: each time, where an error of this class would have it once. */
+    static void check() {
+        if (FAILURE != null) {
+            throw new FibulaException(FAILURE.getMessage(), FAILURE);
+        }
+    }
 
     abstract long open(long name, int bytes, int mapped);
 
@@ -52,13 +73,23 @@ abstract class Calls {
         String wanted = System.getProperty("fibula.calls", "");
         switch (wanted) {
             case "":
-                return ForeignCalls.areThere() ? new ForeignCalls() : new JniCalls();
+                return hasForeign() ? new ForeignCalls() : new JniCalls();
             case "ffm":
                 return new ForeignCalls();
             case "jni":
                 return new JniCalls();
             default:
                 throw new FibulaException("fibula.calls is " + wanted + ", not ffm or jni");
+        }
+    }
+
+    /** Whether this Java has java.lang.foreign in its final form. */
+    private static boolean hasForeign() {
+        try {
+            Class.forName("java.lang.foreign.Linker$Option").getMethod("critical", boolean.class);
+            return true;
+        } catch (ClassNotFoundException | NoSuchMethodException e) {
+            return false;
         }
     }
 }

@@ -38,16 +38,6 @@ final class ForeignCalls extends Calls {
     private static final Method OF_BUFFER = method("MemorySegment", "ofBuffer", Buffer.class);
     private static final Method ADDRESS = method("MemorySegment", "address");
 
-    /** Whether this Java has the package in its final form. */
-    static boolean areThere() {
-        try {
-            type("Linker$Option").getMethod("critical", boolean.class);
-            return true;
-        } catch (ClassNotFoundException | NoSuchMethodException e) {
-            return false;
-        }
-    }
-
     private static Class<?> type(String name) throws ClassNotFoundException {
         return Class.forName("java.lang.foreign." + name);
     }

@@ -76,6 +76,7 @@ public final class Table implements AutoCloseable {
 
     /** The same; with `mapped` also a writable file is mapped, which nobody may write to as long as it is open. */
     static Table open(String file, boolean mapped) {
+        Calls.check();
         Scratch scratch = Scratch.mine();
         byte[] path = file.getBytes(StandardCharsets.UTF_8);
         scratch.reserve(path.length);

@@ -17,7 +17,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
-/** The jar's own tests: `TableTest COMMAND FOLDER CALLS`, with the command that builds tables. */
+/** The jar's own tests: `TableTest COMMAND FOLDER`, with the command that builds tables. */
 public final class TableTest {
     private static final String NETWORKS = "prefix,site,vlan\n10.0.0.0/8,hq,1\n10.20.0.0/16,zürich,1099511627776\n"
             + "192.0.2.0/24,big,18446744073709551615\n2001:db8::/32,hq,\n";
@@ -37,9 +37,12 @@ public final class TableTest {
         closedUnderLoad();
         replacedUnderLoad();
         moreTablesThanStayOpen();
-        equal(Calls.NATIVE.getClass().getSimpleName(), arguments[2], "the calls that this Java takes");
         String version = System.getProperty("java.version");
-        System.out.println("the jar on Java " + version + " by " + arguments[2] + ": passed");
+        String calls = Calls.NATIVE.getClass().getSimpleName();
+        int major = Integer.parseInt(version.replaceFirst("^1\\.", "").split("[.-]")[0]);
+        String wanted = System.getProperty("fibula.calls");
+        equal(calls, wanted == null && major >= 22 ? "ForeignCalls" : "JniCalls", "the calls that this Java takes");
+        System.out.println("the jar on Java " + version + " by " + calls + ": passed");
     }
 
     private static void addresses(Path file) throws Exception {
@@ -222,8 +225,10 @@ public final class TableTest {
         });
         for (int round = 1; round <= 12; round++) {
             replace(versions[round % 2], file);
-            Thread.sleep(130);
-            equal(functions.number(file.toString(), "10.1.2.3", "v"), (long) (round % 2), "the new table");
+            // For ever, if it is never answered from.
+            while (functions.number(file.toString(), "10.1.2.3", "v") != round % 2) {
+                Thread.sleep(1);
+            }
         }
         ends.set(true);
         join(threads);
