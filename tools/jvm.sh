@@ -13,7 +13,8 @@ jvm() {
     pip_install "$python" bindings/python/requirements-test.txt
     pip_install "$python" bindings/python/requirements-heavy.txt
     say "the libraries of Flink"
-    mvn --quiet --batch-mode --file bindings/jvm/tests/flink.xml dependency:copy-dependencies \
+    mvn --quiet --batch-mode --file bindings/jvm/tests/flink.xml \
+        org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
         -DoutputDirectory="$(cd "$target" && pwd)/jvm/flink" -DincludeScope=runtime
     say "building the jar"
     cargo build --quiet --profile dist -p fibula-jvm -p fibula-python -p fibula-cli

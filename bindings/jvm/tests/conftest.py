@@ -66,7 +66,7 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for at in range(8_000):
         six = ipaddress.ip_network((0x2001 << 112 | int(random.integers(2**20)) << 92, 36 + at % 4), False)
         routes[str(six)] = {"asn": 2**40 + at, "site": f"six {at % 7}"}
-    path = tmp_path_factory.mktemp("table") / "networks.fib"
+    path = tmp_path_factory.mktemp("table") / "many.fib"
     fibula.Table.build(routes.items()).save(path)
     return path
 
