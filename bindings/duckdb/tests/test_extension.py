@@ -250,13 +250,13 @@ def test_errors_are_those_of_sql(con: duckdb.DuckDBPyConnection, small: str, tmp
     damaged.write_bytes(text)
     (tmp_path / "text.fib").write_text("10.0.0.0/8,hq\n")
     for sql, sentence in {
-        f"SELECT fibula('{tmp_path}/absent.fib', '10.0.0.1')": "absent.fib: No such file",
+        f"SELECT fibula('{tmp_path}/absent.fib', '10.0.0.1')": "absent.fib: cannot open the snapshot: No such file",
         f"SELECT fibula('{tmp_path}/text.fib', '10.0.0.1')": "text.fib: not a fibula snapshot",
         f"SELECT fibula('{damaged}', '10.0.0.1')": "damaged",
         f"SELECT fibula('{tmp_path}', '10.0.0.1')": str(tmp_path),
         f"SELECT fibula_value('{small}', '10.0.0.1', 'asn')": 'no column "asn", but site, vlan',
         f"SELECT fibula_number('{small}', '10.0.0.1', 'site')": 'the column "site" has no integers',
-        f"SELECT * FROM fibula_table('{tmp_path}/absent.fib')": "absent.fib: No such file",
+        f"SELECT * FROM fibula_table('{tmp_path}/absent.fib')": "absent.fib: cannot open the snapshot: No such file",
         "SELECT * FROM fibula_table(NULL)": "the name of a table is missing",
         f"SELECT fibula('{small}', 1.5)": "No function matches",
         f"SELECT fibula('{small}', DATE '2026-01-01')": "",

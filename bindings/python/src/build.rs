@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 pub use fibula::sources::BuildReport;
 use fibula::sources::{Merge, Settings, Source, SourceError as Failed, Watch as _};
+use fibula_annotate::PreparedTable;
 use fibula_fib::{EngineChoice, Fib, FibError, FibOptions};
 use fibula_ingest::text::{HeaderLine, KeyColumns, TextOptions};
 use fibula_ingest::{ColumnKind, HostBits};
@@ -14,7 +15,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::error::{self, ColumnError};
-use crate::opened::Opened;
 use crate::rows::Rows;
 
 /// How a table is built.
@@ -58,14 +58,14 @@ pub fn build(
     layers: &[Layer<'_>],
     building: &Building,
     output: Option<&Path>,
-) -> PyResult<(Opened<Fib>, BuildReport)> {
+) -> PyResult<(PreparedTable<Fib>, BuildReport)> {
     let settings = settings(building)?;
     let mut report = BuildReport::default();
     let mut tables = Vec::new();
     for (name, sources) in layers {
         tables.push((name.as_deref(), merged(py, sources, &settings, &mut report)?));
     }
-    let opened = py.detach(|| -> PyResult<Opened<Fib>> {
+    let opened = py.detach(|| -> PyResult<PreparedTable<Fib>> {
         let table = match &*tables {
             [(None, _)] => tables.remove(0).1,
             named => {
@@ -98,7 +98,7 @@ pub fn build(
         }
         let table = validated(table, &building.rpki, &building.origin, building.allow_empty)?;
         let fib = compiled(table, &building.engine, output, settings.loading);
-        Ok(Opened::new(fib.map_err(|error| error::fib(&error))?))
+        Ok(PreparedTable::new(fib.map_err(|error| error::fib(&error))?))
     })?;
     Ok((opened, report))
 }

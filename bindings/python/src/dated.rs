@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
-use fibula_annotate::Column;
+use fibula_annotate::{Column, PreparedTable};
 use fibula_fib::{DatedFib, Dates, Fib, FibOptions, Moment};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::error::{FibulaError, SourceError};
-use crate::opened::Opened;
 use crate::result::{PyColumns, concat};
 use crate::table::{AddOptions, PyTable};
 use crate::{address, build, bulk, column, error, records};
@@ -19,7 +18,7 @@ use crate::{address, build, bulk, column, error, records};
 /// The open tables of several dates.
 #[pyclass(name = "DatedTable", module = "fibula._fibula", frozen)]
 pub struct PyDatedTable {
-    opened: Opened<DatedFib>,
+    opened: PreparedTable<DatedFib>,
 }
 
 #[pymethods]
@@ -29,7 +28,7 @@ impl PyDatedTable {
     fn open(py: Python<'_>, path: PathBuf, load: &str) -> PyResult<Self> {
         let options = FibOptions::default().loading(build::loading(load)?);
         let fib = py.detach(|| DatedFib::open_with(&path, &options));
-        Ok(Self { opened: Opened::new(fib.map_err(|error| error::fib(&error))?) })
+        Ok(Self { opened: PreparedTable::new(fib.map_err(|error| error::fib(&error))?) })
     }
 
     /// Of each table: seconds since 1970, its source, and its number of routes.
@@ -55,7 +54,7 @@ impl PyDatedTable {
             }));
         }
         let fib = py.detach(|| Fib::of_table(self.opened.fib.table(date), &FibOptions::default()));
-        Ok(PyTable::new(Opened::new(fib.map_err(|error| error::fib(&error))?)))
+        Ok(PyTable::new(PreparedTable::new(fib.map_err(|error| error::fib(&error))?)))
     }
 
     /// What the longest match of a time says about one address: everything, or the value of one column.

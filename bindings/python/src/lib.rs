@@ -15,7 +15,6 @@ mod dated;
 mod error;
 mod export;
 mod offloaded;
-mod opened;
 mod records;
 mod requested;
 mod resident;

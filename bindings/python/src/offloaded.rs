@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fibula_annotate::PreparedTable;
 use fibula_fib::Fib;
 use fibula_offload::OnDevice;
 use pyo3::prelude::*;
 
 use crate::error;
-use crate::opened::Opened;
 
 /// A table on a device.
-pub type There = Arc<Opened<Arc<OnDevice>>>;
+pub type There = Arc<PreparedTable<Arc<OnDevice>>>;
 
 /// The copies of a table, by the name of the device. They are freed with the table.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl Copies {
             return Ok(there.clone());
         }
         let made = OnDevice::open(fib.clone(), name).map_err(|error| error::device(&error))?;
-        let made = Arc::new(Opened::new(Arc::new(made)));
+        let made = Arc::new(PreparedTable::new(Arc::new(made)));
         copies.push((name.to_owned(), made.clone()));
         Ok(made)
     }

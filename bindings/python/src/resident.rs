@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, UInt32Array};
 use fibula_accel::{InFlight, KeyOrder, ResidentBatch};
+use fibula_annotate::PreparedTable;
 use fibula_core::Family;
 use fibula_fib::Fib;
 use fibula_offload::{OffloadError, RowTable};
 use pyo3::prelude::*;
 
 use crate::offloaded::There;
-use crate::opened::Opened;
 use crate::result::PyColumns;
 use crate::table::AddOptions;
 use crate::{bulk, error};
@@ -23,7 +23,7 @@ pub struct PyDeviceTable {
     /// Lookups that may be under way. They are waited for before anything else is dropped.
     in_flight: Mutex<Vec<Box<dyn InFlight>>>,
     there: There,
-    rows: Opened<RowTable>,
+    rows: PreparedTable<RowTable>,
 }
 
 /// Places in a device's memory.
@@ -40,7 +40,7 @@ struct Places {
 
 impl PyDeviceTable {
     pub fn new(there: There) -> Self {
-        let rows = Opened::new(RowTable(there.fib.fib().clone()));
+        let rows = PreparedTable::new(RowTable(there.fib.fib().clone()));
         Self { in_flight: Mutex::default(), there, rows }
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use arrow_array::ArrayRef;
 use fibula::sources::{Silent, SourceSummary, open_snapshot};
-use fibula_annotate::{AnnotateOptions, PrefixForm, TextForm};
+use fibula_annotate::{AnnotateOptions, PrefixForm, PreparedTable, TextForm};
 use fibula_core::Addr;
 use fibula_fib::{Fib, FibOptions, OpenFamily, Pod};
 use fibula_ingest::HostBits;
@@ -16,7 +16,6 @@ use pyo3::types::{PyDict, PyList};
 use crate::build::{self, Building, Layer};
 use crate::bulk::Added;
 use crate::offloaded::Copies;
-use crate::opened::Opened;
 use crate::resident::PyDeviceTable;
 use crate::result::PyColumns;
 use crate::wording::in_python;
@@ -25,12 +24,12 @@ use crate::{address, bulk, column, error, export, records};
 /// An open table.
 #[pyclass(name = "Table", module = "fibula._fibula", frozen)]
 pub struct PyTable {
-    opened: Opened<Fib>,
+    opened: PreparedTable<Fib>,
     copies: Copies,
 }
 
 impl PyTable {
-    pub fn new(opened: Opened<Fib>) -> Self {
+    pub fn new(opened: PreparedTable<Fib>) -> Self {
         Self { opened, copies: Copies::default() }
     }
 }
@@ -100,7 +99,7 @@ impl PyTable {
             };
             Fib::of_table(table, &options).map_err(|error| error::fib(&error))
         });
-        Ok(Self::new(Opened::new(fib?)))
+        Ok(Self::new(PreparedTable::new(fib?)))
     }
 
     /// Builds a table from sources; with what happened on the way.

@@ -66,7 +66,7 @@ mod write;
 
 pub use address::Address;
 #[cfg(feature = "columnar")]
-pub use columns::{Annotated, ColumnAnnotator};
+pub use columns::{Annotated, ColumnAnnotator, PreparedTable};
 pub use error::AnnotateError;
 #[cfg(feature = "columnar")]
 pub use files::{ColumnInput, Progress, TableBatch, TableColumn, panic_is_caught, read_table};

@@ -55,6 +55,7 @@ mod error;
 mod fib;
 mod found;
 mod open_family;
+mod open_tables;
 mod policy;
 mod select;
 mod space;
@@ -67,6 +68,7 @@ pub use error::FibError;
 pub use fib::{Fib, Matches};
 pub use found::Match;
 pub use open_family::OpenFamily;
+pub use open_tables::OpenTables;
 pub use policy::{EngineChoice, FibOptions, SEARCH};
 pub use space::{Blocks, prefix_lengths};
 

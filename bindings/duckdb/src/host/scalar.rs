@@ -13,7 +13,7 @@ use super::types::{SqlType, c_text};
 use super::vector::{Argument, Output};
 use crate::address::AddressType;
 use crate::answers::{Answers, Question, answer};
-use crate::tables;
+use crate::open;
 
 /// The functions by name.
 pub const FUNCTIONS: [(&CStr, Question); 5] = [
@@ -125,7 +125,7 @@ fn rows(
             && (!question.has_column() || column.is_some())
         {
             let name = |text| str::from_utf8(text).map_err(|_| "a name is not UTF-8".to_owned());
-            let table = tables::open(name(table)?)?;
+            let table = open(name(table)?)?;
             let column = column.map(name).transpose()?;
             let found = addresses[begin..end].iter().enumerate();
             let found = found.filter_map(|(row, address)| Some((begin + row, (*address)?)));

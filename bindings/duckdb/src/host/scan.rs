@@ -12,7 +12,7 @@ use libduckdb_sys as duckdb;
 use super::guarded;
 use super::types::{SqlType, c_text, taken_text};
 use super::vector::Output;
-use crate::tables;
+use crate::open;
 
 /// Columns before those of the table.
 const OWN: [&str; 1] = ["prefix"];
@@ -72,7 +72,7 @@ unsafe extern "C" fn bind(info: duckdb::duckdb_bind_info) {
             duckdb::duckdb_destroy_value(&raw mut value);
             name
         };
-        let table = tables::open(&name.ok_or("the name of a table is missing")?)?;
+        let table = open(&name.ok_or("the name of a table is missing")?)?;
         let columns = table.columns();
         let mut types = vec![SqlType::text()];
         types.extend((0..columns.width()).map(|column| match columns.kind(column) {

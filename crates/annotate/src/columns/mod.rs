@@ -20,6 +20,7 @@ pub(crate) mod keys;
 mod listed;
 mod lookup;
 mod outputs;
+mod prepared;
 pub(crate) mod times;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, FieldRef};
 
+pub use self::prepared::PreparedTable;
 pub(crate) use self::bytes::{BytesForm, is_printable, uuid};
 use self::keys::Addresses;
 use self::listed::Listed;

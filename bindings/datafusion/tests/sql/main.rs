@@ -1,0 +1,5 @@
+//! The functions in DataFusion.
+
+mod common;
+mod rows;
+mod sqllogic;
