@@ -49,7 +49,7 @@ run_tests() {
     step "examples in the documentation"; cargo test --workspace --doc --quiet
     step "tests without vector instructions"; FIBULA_ISA=scalar run cargo test --quiet "${scalar[@]}"
     step "waiting for the programs, Miri and the documentation"; end
-    [ -z "${1:-}" ] || { abi; bench_check; every_width; kernels_checked; portable; python_wheel --all; go_all; jvm; site; }
+    [ -z "${1:-}" ] || { abi; bench_check; every_width; kernels_checked; portable; python_wheel --all; datafusion; go_all; jvm; site; }
     times
     say "all checks passed"
 }
