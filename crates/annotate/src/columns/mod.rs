@@ -28,12 +28,12 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, FieldRef};
 
-pub use self::prepared::PreparedTable;
 pub(crate) use self::bytes::{BytesForm, is_printable, uuid};
 use self::keys::Addresses;
 use self::listed::Listed;
 use self::lookup::{each_block, each_dated_block};
 use self::outputs::{Grow, Output};
+pub use self::prepared::PreparedTable;
 use self::times::Times;
 use crate::added::{Added, Addition, added_name, first_twice};
 use crate::clock::Clock;
