@@ -85,7 +85,9 @@ impl<S: FlowSink> Work<'_, S> {
     fn release(&mut self, template: u16) {
         while let Some(held) = self.domain.release(template) {
             let (header, clocks) = match self.key.protocol {
-                ExportProtocol::Ipfix => (crate::ipfix::HEADER, crate::ipfix::clocks(&held.message)),
+                ExportProtocol::Ipfix => {
+                    (crate::ipfix::HEADER, crate::ipfix::clocks(&held.message))
+                }
                 _ => (crate::v9::HEADER, crate::v9::clocks(&held.message)),
             };
             if let Some(set) = Set::at(&held.message, header) {

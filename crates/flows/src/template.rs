@@ -58,9 +58,15 @@ impl Template {
         Ok(Self { specs: specs.into(), scopes, least, program, used })
     }
 
-    /// What the template takes in memory, about.
+    /// What the template takes in memory, about: with its place in a map that may be half empty, and what an allocator
+    /// adds to each array.
     pub(crate) fn cost(&self) -> usize {
-        size_of::<Self>() + 64 + self.specs.len() * (size_of::<Spec>() + 2 * size_of::<Move>())
+        let program = &self.program;
+        let arrays = size_of_val(&*self.specs)
+            + size_of_val(&*program.moves)
+            + size_of_val(&*program.parts)
+            + size_of_val(&*program.segments);
+        2 * size_of::<(u16, Self)>() + arrays + 4 * 24
     }
 }
 

@@ -38,7 +38,7 @@ impl Clocks {
                 let (seconds, fraction) = (raw >> 32, raw & 0xffff_ffff);
                 // NTP's seconds wrap in 2036.
                 let era = if seconds < NTP_TO_UNIX { 1 << 32 } else { 0 };
-                Some((seconds + era - NTP_TO_UNIX) * 1000 + (fraction * 1000 >> 32))
+                Some((seconds + era - NTP_TO_UNIX) * 1000 + ((fraction * 1000) >> 32))
             }
             Clock::MicrosBefore => self.export_ms?.checked_sub(raw / 1000),
         }
@@ -89,7 +89,8 @@ impl<'a> Rates<'a> {
         }
         let mut rate = self.common;
         if self.by_interface {
-            let input = record.input().and_then(|input| self.domain.rate(RateKey::Interface(input)));
+            let input =
+                record.input().and_then(|input| self.domain.rate(RateKey::Interface(input)));
             rate = input.or(rate);
         }
         if let Some(rate) = rate {

@@ -1,1 +1,10 @@
-//! Tests.
+//! The integration tests of the crate, as one binary: linking takes longer than most of them run.
+
+mod captures;
+mod common;
+mod generated;
+mod hostile;
+mod limits;
+mod oracle;
+mod sflow;
+mod templates;

@@ -134,7 +134,8 @@ fn gateway(data: &mut Cursor<'_>, record: &mut FlowRecord) -> Option<()> {
 }
 
 fn nat(data: &mut Cursor<'_>, record: &mut FlowRecord) -> Option<()> {
-    for slots in [(Slot::NatSource4, Wide::NatSource6), (Slot::NatDestination4, Wide::NatDestination6)]
+    for slots in
+        [(Slot::NatSource4, Wide::NatSource6), (Slot::NatDestination4, Wide::NatDestination6)]
     {
         if let Some(address) = super::address(data)?.ok()? {
             record.set_address(slots, address);
