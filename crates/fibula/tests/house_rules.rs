@@ -11,6 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("publish", &[]),
     ("filter", &["simd"]),
     ("packet", &["core"]),
+    ("flows", &["packet"]),
     ("classify", &["core", "simd", "publish", "filter", "packet"]),
     ("dpdk", &[]),
     ("engines", &["core", "simd"]),
@@ -85,8 +86,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
-    "core", "publish", "packet", "classify", "fib", "ingest", "fetch", "annotate", "offload",
-    "export", "rpki", "server", "daemon", "testkit", "papers", "fibula", "cli",
+    "core", "publish", "packet", "flows", "classify", "fib", "ingest", "fetch", "annotate",
+    "offload", "export", "rpki", "server", "daemon", "testkit", "papers", "fibula", "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.

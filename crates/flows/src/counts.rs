@@ -3,7 +3,7 @@
 /// Counts of a datagram, a domain, or all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct FlowCounts {
+pub struct ExportCounts {
     /// Datagrams, also faulty ones.
     pub datagrams: u64,
     /// Records of flows, or sampled packets, that were delivered.
@@ -42,7 +42,7 @@ pub struct FlowCounts {
     pub forgotten: u64,
 }
 
-impl FlowCounts {
+impl ExportCounts {
     /// Adds other counts.
     pub fn add(&mut self, other: &Self) {
         for (sum, number) in [

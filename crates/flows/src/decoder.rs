@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::bytes::u16_at;
-use crate::counts::FlowCounts;
+use crate::counts::ExportCounts;
 use crate::fault::{ExportFault, ExportFaultKind};
 use crate::limits::FlowLimits;
 use crate::protocol::ExportProtocol;
@@ -83,7 +83,7 @@ impl FlowSource<'_> {
 
     /// What was counted of this domain before this datagram.
     #[must_use]
-    pub fn counts(&self) -> &FlowCounts {
+    pub fn counts(&self) -> &ExportCounts {
         &self.domain.counts
     }
 }
@@ -128,7 +128,7 @@ pub struct FlowDecoder {
     pub(crate) tick: u64,
     bytes: usize,
     record: Box<FlowRecord>,
-    totals: FlowCounts,
+    totals: ExportCounts,
 }
 
 /// What decoding a datagram needs.
@@ -141,7 +141,7 @@ pub(crate) struct Work<'a, S> {
     pub(crate) tick: u64,
     /// The sampling rate of the session's domain 0, which is that of the whole exporter (RFC 7011, section 3.1).
     pub(crate) session_rate: Option<u32>,
-    pub(crate) counts: FlowCounts,
+    pub(crate) counts: ExportCounts,
     pub(crate) sink: &'a mut S,
 }
 
@@ -174,12 +174,12 @@ impl FlowDecoder {
         sender: SocketAddr,
         datagram: &[u8],
         sink: &mut S,
-    ) -> FlowCounts {
+    ) -> ExportCounts {
         let counts = match key(sender.port(), datagram) {
             Ok(key) => self.in_domain(sender.ip().to_canonical(), key, datagram, sink),
             Err(fault) => {
                 sink.fault(&fault);
-                FlowCounts { datagrams: 1, faults: 1, ..FlowCounts::default() }
+                ExportCounts { datagrams: 1, faults: 1, ..ExportCounts::default() }
             }
         };
         self.totals.add(&counts);
@@ -192,7 +192,7 @@ impl FlowDecoder {
         key: DomainKey,
         datagram: &[u8],
         sink: &mut S,
-    ) -> FlowCounts {
+    ) -> ExportCounts {
         let Self { limits, exporters, tick, bytes, record, .. } = self;
         *tick += 1;
         let mut forgotten = 0;
@@ -215,7 +215,7 @@ impl FlowDecoder {
             limits,
             tick: *tick,
             session_rate,
-            counts: FlowCounts { datagrams: 1, ..FlowCounts::default() },
+            counts: ExportCounts { datagrams: 1, ..ExportCounts::default() },
             sink,
         };
         match key.protocol {
@@ -259,13 +259,13 @@ impl FlowDecoder {
         result
     }
 
-    pub(crate) fn set_totals(&mut self, totals: FlowCounts) {
+    pub(crate) fn set_totals(&mut self, totals: ExportCounts) {
         self.totals = totals;
     }
 
     /// What was counted of all datagrams.
     #[must_use]
-    pub fn totals(&self) -> &FlowCounts {
+    pub fn totals(&self) -> &ExportCounts {
         &self.totals
     }
 

@@ -1,5 +1,5 @@
-//! The fields that are understood, by their numbers in templates (IANA's registry of IPFIX elements). NetFlow v9 has the
-//! same numbers up to 127, and exporters use the later ones in it, too.
+//! The fields that are understood, by their numbers in templates (IANA's registry of IPFIX elements). NetFlow v9 has
+//! the same numbers up to 127, and exporters use the later ones in it, too.
 
 use crate::record::{Slot, Wide};
 

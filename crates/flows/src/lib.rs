@@ -6,9 +6,10 @@
 //!                        exporter (address) -> domain (protocol, port, number) -> templates, rates, names
 //! ```
 //!
-//! A [`FlowDecoder`] keeps what exporters announce: templates, sampling rates, names of interfaces and VRFs, start times.
-//! All of it is bounded by [`FlowLimits`], and belongs to one sender's observation domain. One [`FlowRecord`] has the
-//! fields of all protocols. [`FlowCounts`] says what was decoded, lost by the sequence numbers, held back and dropped.
+//! A [`FlowDecoder`] keeps what exporters announce: templates, sampling rates, names of interfaces and VRFs, start
+//! times. All of it is bounded by [`FlowLimits`], and belongs to one sender's observation domain. One [`FlowRecord`]
+//! has the fields of all protocols. [`ExportCounts`] says what was decoded, lost by the sequence numbers, held back and
+//! dropped.
 //!
 //! - A template is compiled into moves of integers when it is defined; a record of fixed length is read without a
 //!   decision for each field.
@@ -41,7 +42,7 @@ mod times;
 mod v5;
 mod v9;
 
-pub use counts::FlowCounts;
+pub use counts::ExportCounts;
 pub use decoder::{FlowDecoder, FlowSink, FlowSource};
 pub use fault::{ExportFault, ExportFaultKind};
 pub use limits::FlowLimits;

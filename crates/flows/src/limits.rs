@@ -2,8 +2,8 @@
 
 /// Bounds of a decoder's state. The least recently used of what exceeds a bound is forgotten and counted.
 ///
-/// A bound that one exporter exceeds makes only that exporter forget. Only `exporters` and `bytes` make the decoder forget
-/// a whole exporter, which then sends its templates again.
+/// A bound that one exporter exceeds costs only that exporter's state. Only `exporters` and `bytes` make the decoder
+/// forget another exporter as a whole, which then sends its templates again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlowLimits {

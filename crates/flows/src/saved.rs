@@ -17,7 +17,7 @@ use crate::decoder::{FlowDecoder, FlowSink, FlowSource};
 use crate::sequence::Sequence;
 use crate::state::{Domain, DomainKey, RateKey};
 use crate::template::Spec;
-use crate::{ExportProtocol, FlowCounts, FlowRecord};
+use crate::{ExportCounts, ExportProtocol, FlowRecord};
 
 const MAGIC: &[u8] = b"fibula flows 1\n";
 
@@ -58,8 +58,8 @@ fn checksum(bytes: &[u8]) -> u64 {
 }
 
 impl FlowDecoder {
-    /// Writes templates, sampling rates and names of NetFlow v9 and IPFIX domains. Sequence numbers, counts and sets that
-    /// wait are not included.
+    /// Writes templates, sampling rates and names of NetFlow v9 and IPFIX domains. Sequence numbers, counts and sets
+    /// that wait are not included.
     ///
     /// ```
     /// use fibula_flows::FlowDecoder;
@@ -165,7 +165,7 @@ impl FlowDecoder {
         self.set_totals(totals);
         self.change_domain(address, key, |domain| {
             domain.sequence = Sequence::default();
-            domain.counts = FlowCounts::default();
+            domain.counts = ExportCounts::default();
         });
     }
 }

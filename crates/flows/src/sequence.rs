@@ -1,6 +1,6 @@
 //! Sequence numbers: what was lost, what came late, and when an exporter started anew.
 
-use crate::counts::FlowCounts;
+use crate::counts::ExportCounts;
 
 /// An uptime that is so many milliseconds smaller than the last one is that of another start.
 const STEP_BACK: i32 = -10_000;
@@ -21,7 +21,7 @@ impl Sequence {
         units: Option<u32>,
         uptime: Option<u32>,
         window: u32,
-        counts: &mut FlowCounts,
+        counts: &mut ExportCounts,
     ) {
         let restarted = match (self.uptime, uptime) {
             // The difference wraps with the uptime itself, after 49.7 days.
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     fn run(steps: &[(u32, u32, u32)]) -> (u64, u64, u64) {
-        let (mut sequence, mut counts) = (Sequence::default(), FlowCounts::default());
+        let (mut sequence, mut counts) = (Sequence::default(), ExportCounts::default());
         for (number, units, uptime) in steps {
             sequence.check(*number, Some(*units), Some(*uptime), 100, &mut counts);
         }

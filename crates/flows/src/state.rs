@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::net::IpAddr;
 
 use crate::ExportProtocol;
-use crate::counts::FlowCounts;
+use crate::counts::ExportCounts;
 use crate::limits::FlowLimits;
 use crate::sequence::Sequence;
 use crate::template::Template;
@@ -61,7 +61,7 @@ pub(crate) struct Domain {
     pub(crate) samples: HashMap<u64, Sequence>,
     held: VecDeque<Held>,
     held_bytes: usize,
-    pub(crate) counts: FlowCounts,
+    pub(crate) counts: ExportCounts,
     /// What templates, names, rates and sets that wait take in memory, about.
     bytes: usize,
 }

@@ -39,8 +39,8 @@ fn records_agree_with_the_oracle() {
     }
 }
 
-/// The records of this capture end with an empty field of variable length. The oracle loses them without a word; what is
-/// expected is tshark's.
+/// The records of this capture end with an empty field of variable length. The oracle loses them without an error; the
+/// expected values are tshark's.
 #[test]
 fn empty_fields_of_variable_length() {
     let captures = captures();

@@ -131,7 +131,7 @@ fn flow_sample<S: FlowSink>(
         records::record(format, part, work.record)?;
     }
     // The numbers of a source are followed once its sample is known to be whole.
-    let mut counts = crate::FlowCounts::default();
+    let mut counts = crate::ExportCounts::default();
     if let Some(sequence) = work.domain.samples_of(source) {
         sequence.check(number, Some(1), None, WINDOW, &mut counts);
     }

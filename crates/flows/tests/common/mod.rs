@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use fibula_flows::{
-    ExportFault, ExportProtocol, FlowCounts, FlowDecoder, FlowRecord, FlowSink, FlowSource,
+    ExportCounts, ExportFault, ExportProtocol, FlowDecoder, FlowRecord, FlowSink, FlowSource,
 };
 use fibula_packet::capture::{Container, Step};
 use fibula_packet::{Frame, LinkType};
@@ -48,7 +48,7 @@ impl FlowSink for Keep {
 }
 
 /// Decodes a datagram alone in its call.
-pub fn decode(decoder: &mut FlowDecoder, from: &str, datagram: &[u8]) -> (Vec<Kept>, FlowCounts) {
+pub fn decode(decoder: &mut FlowDecoder, from: &str, datagram: &[u8]) -> (Vec<Kept>, ExportCounts) {
     let mut keep = Keep::default();
     let counts = decoder.decode(from.parse().unwrap(), datagram, &mut keep);
     assert_eq!(counts.flows, keep.flows.len() as u64);
