@@ -3,7 +3,7 @@ use fibula_simd::Table;
 
 use super::deep::Deep;
 use super::record::{Codes, Records};
-use super::word::Entry;
+use super::word::{BYTES_MAX, Entry};
 use super::{ROOT_BITS, Tables};
 
 impl<C: Codes> Tables<C> {
@@ -16,24 +16,46 @@ impl<C: Codes> Tables<C> {
 
     /// Copies the tables, records and deep blocks in use to new tables, without the garbage of patches.
     pub(super) fn compact(&mut self) {
-        let mut moved = Moved::<C> {
+        if let Some(compacted) = self.with_codes::<C>() {
+            *self = Self { built: self.built, is_outgrown: self.is_outgrown, ..compacted };
+        }
+    }
+
+    /// The parts in use with codes that are as wide or wider. `None` if the records are too many to be addressed then.
+    pub(super) fn with_codes<D: Codes<Unit = C::Unit>>(&self) -> Option<Tables<D>> {
+        let mut moved = Moved::<C, D> {
             from: self,
             words: Vec::with_capacity(self.words_used),
             records: Records::new(1),
             windows: Vec::new(),
+            overflows: false,
         };
         moved.words.resize(1 << ROOT_BITS, 0);
         for (place, &word) in self.words[..1 << ROOT_BITS].iter().enumerate() {
             moved.words[place] = moved.entry(word);
         }
-        let Moved { words, records, windows, .. } = moved;
-        let mut units = vec![C::Unit::zeroed()];
+        let Moved { words, records, windows, overflows, .. } = moved;
+        if overflows {
+            return None;
+        }
+        let mut units = vec![D::Unit::zeroed()];
         units.extend_from_slice(records.units());
-        (self.words_used, self.units_used) = (words.len(), units.len());
-        (self.windows_used, self.garbage) = (windows.len(), 0);
-        (self.words, self.units) = (with_room(&words), with_room(&units));
-        self.windows = with_room(&windows);
-        self.live = self.used();
+        let mut tables = Tables {
+            words_used: words.len(),
+            units_used: units.len(),
+            windows_used: windows.len(),
+            words: with_room(&words),
+            units: with_room(&units),
+            windows: with_room(&windows),
+            garbage: 0,
+            live: 0,
+            built: 0,
+            is_outgrown: false,
+        };
+        tables.live = tables.used();
+        // As large as the build would have been with these codes, so that growth since then still counts.
+        tables.built = (self.built as u64 * tables.live as u64 / self.live.max(1) as u64) as usize;
+        Some(tables)
     }
 }
 
@@ -43,15 +65,16 @@ fn with_room<T: Pod>(elements: &[T]) -> Table<T> {
 }
 
 /// The parts copied so far.
-struct Moved<'a, C: Codes> {
+struct Moved<'a, C: Codes, D: Codes> {
     from: &'a Tables<C>,
     /// The root and the tables.
     words: Vec<u32>,
-    records: Records<C>,
+    records: Records<D>,
     windows: Vec<Deep>,
+    overflows: bool,
 }
 
-impl<C: Codes> Moved<'_, C> {
+impl<C: Codes, D: Codes> Moved<'_, C, D> {
     /// Copies the table or record that an entry names, and returns the new entry.
     fn entry(&mut self, word: u32) -> u32 {
         let entry = match Entry::of(word) {
@@ -64,7 +87,9 @@ impl<C: Codes> Moved<'_, C> {
                 let all: &[C::Code] = bytemuck::cast_slice(&from.units);
                 let codes = &all[C::codes_at(byte, keys)..][..=keys];
                 let codes: Vec<u32> = codes.iter().map(|&code| self.code(code.into())).collect();
-                Entry::Record { byte: self.records.push(seen, &codes), keys }
+                let byte = self.records.push(seen, &codes);
+                self.overflows |= byte >= BYTES_MAX;
+                Entry::Record { byte: byte % BYTES_MAX, keys }
             }
             Entry::Table { base, bits } => {
                 let start = self.words.len();
@@ -87,6 +112,6 @@ impl<C: Codes> Moved<'_, C> {
         let number = self.windows.len();
         self.windows.push(window);
         self.windows[number].word = self.entry(window.word);
-        C::TOP - number as u32
+        D::TOP - number as u32
     }
 }

@@ -59,7 +59,8 @@
 //! appended to the tables, then the word is stored: `update.rs`. Where a changed prefix covers a few neighbouring
 //! entries of a table, their blocks are compiled, not the whole table. Once half of the memory is garbage,
 //! or three eighths at a copy, the parts in use are copied to new tables (`compact.rs`); a table that has grown by half
-//! since it was built is rebuilt, because its strides no longer suit its routes.
+//! since it was built is rebuilt, because its strides no longer suit its routes. If the codes run out, the parts in use
+//! are copied with wider ones.
 //!
 //! # Invariants
 //!
@@ -205,6 +206,19 @@ struct Tables<C: Codes> {
     is_outgrown: bool,
 }
 
+impl Form {
+    /// The same with wider codes, if there are any and the records still fit.
+    fn widened(&self) -> Option<Self> {
+        Some(match self {
+            Self::Byte(tables) => Self::Narrow(tables.with_codes()?),
+            Self::Narrow(tables) => Self::Wide(tables.with_codes()?),
+            Self::ByteLine(tables) => Self::NarrowLine(tables.with_codes()?),
+            Self::NarrowLine(tables) => Self::WideLine(tables.with_codes()?),
+            Self::Wide(_) | Self::WideLine(_) => return None,
+        })
+    }
+}
+
 /// Evaluates the expression for the tables of whichever form.
 macro_rules! with_tables {
     ($form:expr, $tables:ident => $what:expr) => {
@@ -314,7 +328,18 @@ impl Follow<u128> for Wideleaf {
         routes: &Routes<u128>,
         changed: &[Prefix<u128>],
     ) -> Result<Patched, BuildError> {
-        with_tables!(&mut self.form, tables => tables.patch(routes, changed))
+        // A build would choose the narrowest codes again, and the next changes would soon run out of them.
+        loop {
+            if let Some(patched) =
+                with_tables!(&mut self.form, tables => tables.patch(routes, changed))?
+            {
+                return Ok(patched);
+            }
+            match self.form.widened() {
+                Some(wider) => self.form = wider,
+                None => return Ok(Patched::Rebuild),
+            }
+        }
     }
 
     fn reach(&self, changed: Prefix<u128>) -> Option<Prefix<u128>> {

@@ -197,6 +197,41 @@ fn codes_are_as_wide_as_the_hops_need() {
 }
 
 /// Patched tables are stored and loaded like built ones.
+/// Routes and hops for which the codes are too narrow, a few at a time: each patch is applied, and the codes are wider.
+#[test]
+fn codes_that_run_out_become_wider() {
+    for lines in [false, true] {
+        let route =
+            |prefix: &str, hop| Route { prefix: prefix.parse().unwrap(), hop: Hop::new(hop) };
+        let mut routes: Routes<u128> =
+            Routes::from_unsorted(vec![route("2001:db8::/32", 249), route("2001:db8:1::/48", 1)]);
+        let mut engine = built_with(&routes, lines);
+        assert!(matches!(engine.form, Form::Byte(_) | Form::ByteLine(_)));
+        // Each /64 makes its /48 a deep block, for which five codes are left.
+        for burst in 0..8 {
+            let deep = |i: u128| {
+                let prefix =
+                    Prefix::masked((0x2001_0db8 << 96) | (i << 80) | (1_u128 << 64), 64).unwrap();
+                Route { prefix, hop: Hop::new(i as u32 % 250) }
+            };
+            let changes: Vec<Route<u128>> = (3 * burst..3 * burst + 3).map(deep).collect();
+            routes.apply(&changes);
+            let changed: Vec<Prefix<u128>> = changes.iter().map(|route| route.prefix).collect();
+            assert_eq!(engine.follow(&routes, &changed), Ok(Patched::Applied), "burst {burst}");
+            agrees(&engine, &routes, &[], "deep blocks");
+        }
+        assert!(matches!(engine.form, Form::Narrow(_) | Form::NarrowLine(_)));
+        // Then hops that need wider codes than these.
+        for hop in [300, 70_000] {
+            let change = route("2001:db8:2::/48", hop);
+            routes.apply(&[change]);
+            assert_eq!(engine.follow(&routes, &[change.prefix]), Ok(Patched::Applied));
+            agrees(&engine, &routes, &[], "more hops");
+        }
+        assert!(matches!(engine.form, Form::Wide(_) | Form::WideLine(_)));
+    }
+}
+
 #[test]
 fn a_patched_table_is_stored() {
     for lines in [false, true] {

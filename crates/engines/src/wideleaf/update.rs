@@ -23,22 +23,23 @@ struct Word {
 
 impl<C: Codes> Tables<C> {
     /// Compiles the smallest blocks around the changed prefixes that have their own words, appends the result to
-    /// the tables, and stores the new words. The tables and records of the old words become garbage.
+    /// the tables, and stores the new words. The tables and records of the old words become garbage. Returns `None` if
+    /// codes or places have run out; then the table answers as before.
     pub(super) fn patch(
         &mut self,
         routes: &Routes<u128>,
         changed: &[Prefix<u128>],
-    ) -> Result<Patched, BuildError> {
+    ) -> Result<Option<Patched>, BuildError> {
         if self.is_outgrown {
-            return Ok(Patched::Rebuild);
+            return Ok(Some(Patched::Rebuild));
         }
         match self.try_patch(routes, changed)? {
-            Some(patched) => Ok(patched),
             // Removing the garbage may free codes and places.
-            None => {
+            None if self.garbage > 0 => {
                 self.compact();
-                Ok(self.try_patch(routes, changed)?.unwrap_or(Patched::Rebuild))
+                self.try_patch(routes, changed)
             }
+            patched => Ok(patched),
         }
     }
 
@@ -56,7 +57,7 @@ impl<C: Codes> Tables<C> {
         reach
     }
 
-    /// Returns `None` if codes or places have run out; then nothing has changed.
+    /// [`Self::patch`], without removing garbage before.
     fn try_patch(
         &mut self,
         routes: &Routes<u128>,
