@@ -81,6 +81,17 @@ python_wheel() {
     "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$target"/wheel-new/*.whl
     build dist
     pytest_with "$marks" dist
+    [ "${1:-}" != --all ] || python_sail
+}
+
+# python_sail: the tests of Sail, with the wheel that python_wheel made.
+python_sail() {
+    local python
+    python=$(python_for "$target/sail")
+    pip_install "$python" bindings/python/requirements-sail.txt
+    step "the Python wheel on Sail"
+    "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$target"/wheel-new/*.whl
+    (cd bindings/python && "$python" -m pytest tests/test_sail.py)
 }
 
 # wheel [--free-threaded] [TRIPLE]: for other machines. Zig's linker takes the C library's symbols of glibc 2.28, which

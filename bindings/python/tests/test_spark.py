@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import ipaddress
 import os
 import shutil
 import sys
@@ -16,13 +15,12 @@ import pytest
 if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
     pytest.skip("needs pyspark and a Java runtime", allow_module_level=True)
 
-import numpy
 import pyarrow
-import pyarrow.compute
 import pyarrow.parquet
 
 import fibula
 from fibula import spark as fibula_spark
+from spark_sample import Log, save_networks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,50 +33,16 @@ pytestmark = [
 ]
 
 ROWS = 5_000_000
-NULL, BAD, NOWHERE = 1_234_567, 3_333_333, 4_999_999
 
 
 @pytest.fixture(scope="module")
 def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Nested prefixes of both families, with text, a number and one that needs 64 bits."""
-    random = numpy.random.default_rng(1)
-    routes = {}
-    for at in range(20_000):
-        length = int(random.integers(8, 29))
-        address = int(random.integers(1, 224)) << 24 | int(random.integers(2**24))
-        network = ipaddress.ip_network((address, length), False)
-        routes[str(network)] = {"asn": at, "site": f"s{at % 97}", "id": 2**63 + at}
-    for at in range(5_000):
-        six = ipaddress.ip_network((0x2001 << 112 | int(random.integers(2**24)) << 88, 40))
-        routes[str(six)] = {"asn": at, "site": f"six{at % 7}", "id": at}
-    path = tmp_path_factory.mktemp("table") / "networks.fib"
-    fibula.Table.build(routes.items()).save(path)
-    return path
+    return save_networks(tmp_path_factory.mktemp("table") / "networks.fib")
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five million rows in eight row groups: row, address as text, as a number, and other columns."""
-    random = numpy.random.default_rng(2)
-    v4 = random.integers(2**24, 224 << 24, ROWS, dtype=numpy.uint32)
-    octets = [(v4 >> shift & 255).astype("U3") for shift in (24, 16, 8, 0)]
-    text = pyarrow.compute.binary_join_element_wise(*map(pyarrow.array, octets), ".").to_pylist()
-    groups = random.integers(2**24, size=ROWS // 10)
-    text[::10] = [f"2001:{group >> 8:x}:{group & 255:x}00::7" for group in groups.tolist()]
-    text[NULL], text[BAD], text[NOWHERE] = None, "10.0.0.256", "255.0.0.1"
-    table = pyarrow.table(
-        {
-            "row": numpy.arange(ROWS),
-            "ip": text,
-            "number": v4.astype(numpy.int64),
-            "when": pyarrow.array(numpy.arange(ROWS) * 1_000_003, pyarrow.timestamp("us", "UTC")),
-            "share": random.random(ROWS),
-            "tags": pyarrow.array([["a", None], None, []] * (ROWS // 3) + [["b"]] * (ROWS % 3)),
-        }
-    )
-    path = tmp_path_factory.mktemp("log") / "log.parquet"
-    pyarrow.parquet.write_table(table, path, row_group_size=ROWS // 8)
-    return path
+def log(tmp_path_factory: pytest.TempPathFactory) -> Log:
+    return Log(tmp_path_factory.mktemp("log") / "log.parquet", ROWS)
 
 
 @pytest.fixture(scope="module")
@@ -115,42 +79,24 @@ def spark() -> Iterator[SparkSession]:
                 pyspark.SparkContext._gateway = pyspark.SparkContext._jvm = None
 
 
-def in_rows(table: pyarrow.Table) -> pyarrow.Table:
-    return table.sort_by("row").combine_chunks()
-
-
-def test_five_million_rows(spark: SparkSession, snapshot: Path, log: Path, tmp_path: Path) -> None:
-    frame = spark.read.parquet(str(log))
+def test_five_million_rows(spark: SparkSession, snapshot: Path, log: Log, tmp_path: Path) -> None:
+    frame = spark.read.parquet(str(log.path))
     joined = fibula_spark.annotate(frame, "ip", snapshot, ["asn", "prefix", "site", "id"], default={"asn": 7})
     assert joined.columns == [*frame.columns, "ip_asn", "ip_prefix", "ip_site", "ip_id"]
     assert joined.schema.fields[: len(frame.columns)] == frame.schema.fields
     assert [kind for _, kind in joined.dtypes[-4:]] == ["bigint", "string", "string", "decimal(20,0)"]
     joined.write.parquet(str(tmp_path / "joined"))
-
-    found = in_rows(pyarrow.parquet.read_table(tmp_path / "joined"))
-    before = pyarrow.parquet.read_table(log)
-    table = fibula.Table.open(snapshot)
-    want = table.annotate(before, "ip", ["asn", "prefix", "site", "id"], default={"asn": 7}, text="plain")
-    assert found.num_rows == ROWS
-    for name in before.column_names:
-        assert found[name].cast(before[name].type).equals(before[name]), name
-    for name in want.column_names[-4:]:
-        assert found[name].cast(want[name].type).equals(want[name]), name
-    for row in (NULL, BAD):
-        assert [found[name][row].as_py() for name in want.column_names[-4:]] == [None] * 4
-    assert [found[name][NOWHERE].as_py() for name in want.column_names[-4:]] == [7, None, None, None]
-    matched = ROWS - found["ip_prefix"].null_count
-    assert ROWS // 10 < matched < ROWS, f"{matched} rows with a prefix test little"
+    log.check(snapshot, pyarrow.parquet.read_table(tmp_path / "joined"))
 
 
-def test_executors_are_processes_apart(spark: SparkSession, snapshot: Path, log: Path) -> None:
+def test_executors_are_processes_apart(spark: SparkSession, snapshot: Path, log: Log) -> None:
     # Inside of the test, so that it goes to the executors as code: they cannot import this module.
     def where(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
             line = {"executor": os.environ["SPARK_EXECUTOR_DIRS"], "daemon": os.getppid(), "rows": batch.num_rows}
             yield pyarrow.RecordBatch.from_pylist([line])
 
-    joined = fibula_spark.annotate(spark.read.parquet(str(log)), "ip", snapshot, "asn")
+    joined = fibula_spark.annotate(spark.read.parquet(str(log.path)), "ip", snapshot, "asn")
     lines = joined.select("ip_asn").mapInArrow(where, "executor string, daemon bigint, rows bigint").collect()
     rows: dict[str, int] = {}
     for line in lines:

@@ -1,10 +1,10 @@
-"""Spark: columns added on the executors, each of which maps the snapshot once.
+"""Spark and Sail: columns added on the executors, each of which maps the snapshot once.
 
     from fibula.spark import annotate
     flows = annotate(flows, "src_ip", "table.fib", ["asn", "prefix"])
 
 The file goes to the executors by `SparkContext.addFile`. A Python worker maps it when its first task needs it, and
-keeps it for later ones.
+keeps it for later ones. Over Spark Connect, which is also Sail's protocol, nothing is sent: all nodes have the file.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow
-from pyspark import SparkFiles
 from pyspark.sql import types
 
 from fibula import _columns
@@ -50,6 +50,9 @@ ADDED: dict[pyarrow.DataType, tuple[types.DataType, pyarrow.DataType]] = {
 _opened: dict[str, tuple[tuple[int, ...], Table]] = {}
 """Of this process: the table of a path, and which file it was."""
 
+_opening = threading.Lock()
+"""Sail's tasks are threads of one process."""
+
 KEPT = 8
 """Tables that a worker keeps: one that runs for weeks sees many versions of a table."""
 
@@ -74,7 +77,7 @@ def annotate(
     covers it, or text that is no address; with `strict` the last fails the job.
 
     `ship=False` sends nothing: the path is that of a file which every node has, the driver too. It is looked at when a
-    task starts, so a file that was replaced serves the next tasks.
+    task starts, so a file that was replaced serves the next tasks. Spark Connect and Sail need it.
 
     Nothing is computed before Spark is asked for rows. Raises `ColumnError` for columns that are not there or of
     another type, OSError and `SnapshotError` if the file cannot be opened here.
@@ -87,6 +90,8 @@ def annotate(
         raise ValueError("the table is in memory only: table.save(path) gives it a file that Spark can send")
     added = _open(path).annotate(_example(df, columns), columns, text="plain", threads=1, **options)
     if ship:
+        if "connect" in type(df).__module__:
+            raise ValueError("Spark Connect and Sail send no files: put the snapshot on all nodes, and set ship=False")
         path = _ship(df.sparkSession.sparkContext, path)
     fields = [field for field in added.schema if field.name not in columns]
     for field in fields:
@@ -132,6 +137,8 @@ def _field(field: pyarrow.Field) -> types.StructField:
 
 def _ship(context: SparkContext, snapshot: Path) -> Path:
     """Sends the file to all executors, once, by a name that no other file has. Returns where it is on the driver."""
+    from pyspark import SparkFiles  # which the packages of Spark Connect alone do not have
+
     # Spark removes this directory in the end, and what lies in it.
     directory = Path(tempfile.mkdtemp(prefix="fibula-", dir=SparkFiles.getRootDirectory()))
     copy = directory / "snapshot"
@@ -156,8 +163,13 @@ def _annotated(
 ) -> Iterator[pyarrow.RecordBatch]:
     """On a worker: the batches with their added columns."""
     path, shipped = where
-    # Spark's copies are writable, but nobody writes to them.
-    table = _open(Path(SparkFiles.get(path)), load="map") if shipped else _open(Path(path))
+    if shipped:
+        from pyspark import SparkFiles
+
+        # Spark's copies are writable, but nobody writes to them.
+        table = _open(Path(SparkFiles.get(path)), load="map")
+    else:
+        table = _open(Path(path))
     for batch in batches:
         # Spark runs as many workers as an executor has cores.
         found = table.annotate(batch, columns, text="plain", threads=1, **options)
@@ -170,12 +182,13 @@ def _annotated(
 
 def _open(path: Path, load: str = "auto") -> Table:
     """The table of a path, opened once in this process and again only if another file is there."""
-    about = path.stat()
-    which = (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
-    known = _opened.get(str(path))
-    if known is None or known[0] != which:
-        _opened.pop(str(path), None)
-        while len(_opened) >= KEPT:
-            del _opened[next(iter(_opened))]  # the one opened first
-        known = _opened[str(path)] = (which, Table.open(path, load=load))
-    return known[1]
+    with _opening:
+        about = path.stat()
+        which = (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
+        known = _opened.get(str(path))
+        if known is None or known[0] != which:
+            _opened.pop(str(path), None)
+            while len(_opened) >= KEPT:
+                del _opened[next(iter(_opened))]  # the one opened first
+            known = _opened[str(path)] = (which, Table.open(path, load=load))
+        return known[1]
