@@ -27,7 +27,9 @@ jvm() {
             FIBULA_JAR="$jar" FIBULA_JVM_TESTS="$(dirname "$jar")/tests" FIBULA_FLINK="$(dirname "$jar")/flink" \
                 "$python" -m pytest -q -c bindings/python/pyproject.toml --rootdir bindings/jvm \
                 -p no:cacheprovider -m "" bindings/jvm/tests ;;
-        --rates) FIBULA_JAR="$jar" FIBULA_JVM_TESTS="$(dirname "$jar")/tests" "$python" bindings/jvm/rates.py ;;
+        --rates)
+            FIBULA_JAR="$jar" FIBULA_JVM_TESTS="$(dirname "$jar")/tests" FIBULA_FLINK="$(dirname "$jar")/flink" \
+                "$python" bindings/jvm/rates.py ;;
     esac
     say "the jar is $jar"
 }

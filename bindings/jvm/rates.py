@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Rates of the functions in Spark beside `fibula.spark` and Spark's own join, and of the jar's calls, in one run.
+"""Rates of the functions in Spark, of its catalog and registered, beside `fibula.spark` and Spark's own join, and of the jar's calls, in one run.
 
-    FIBULA_JAR=fibula.jar FIBULA_JVM_TESTS=classes rates.py [--rows N] [--prefixes N] [--rounds N] [--only spark|jar]
+    FIBULA_JAR=fibula.jar FIBULA_JVM_TESTS=classes FIBULA_FLINK=jars rates.py [--rows N] [--prefixes N] [--rounds N] [--only spark|flink|jar]
 
 The table has IPv4 prefixes that do not overlap, so that a join can give the same answers: of Spark's ways the quickest is
 a broadcast hash join by the first 16 bits, with the interval as a condition. The addresses are text, half of them in
 prefixes. Spark runs two executors with a core each (local-cluster), and a task's rows go to its `noop` sink. The ways
-run in turns, and the median counts; what comes out is compared before anything is timed.
+run in turns, and the median counts; what comes out is compared before anything is timed. `RunFlinkRates` says what is
+measured in Flink.
 """
 
 import argparse
@@ -51,15 +52,31 @@ def addresses(routes: list[tuple[int, int, int]], rows: int) -> pyarrow.Array:
     return pyarrow.compute.binary_join_element_wise(*octets, ".")
 
 
-def in_turns(ways: dict[str, object], rounds: int) -> dict[str, float]:
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
+def processor_seconds() -> float:
+    """What this process and all that came from it have used of the processors, of those that ended, too."""
+    parents, used = {}, {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        parents[int(process.name)], used[int(process.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+    mine = {os.getpid()}
+    while more := {process for process, parent in parents.items() if parent in mine} - mine:
+        mine |= more
+    return sum(used[process] for process in mine) / os.sysconf("SC_CLK_TCK")
+
+
+def in_turns(ways: dict[str, object], rounds: int) -> dict[str, tuple[float, float]]:
+    """Medians of seconds, and of seconds of the processors: the latter say more where other programs run, too."""
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for turn in range(rounds + 1):
         for name, way in ways.items():
-            begin = time.perf_counter()
+            begin = time.perf_counter(), processor_seconds()
             way()  # type: ignore[operator]
             if turn > 0:  # the first compiles
-                seconds[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(taken) for name, taken in seconds.items()}
+                seconds[name].append((time.perf_counter() - begin[0], processor_seconds() - begin[1]))
+    return {name: tuple(map(statistics.median, zip(*taken))) for name, taken in seconds.items()}
 
 
 def in_spark(folder: Path, snapshot: Path, routes: list[tuple[int, int, int]], rows: int, rounds: int) -> None:
@@ -85,8 +102,10 @@ def in_spark(folder: Path, snapshot: Path, routes: list[tuple[int, int, int]], r
         joined = keyed.join(table, (keyed.at == table.part) & F.col("key").between(F.col("first"), F.col("last")), "left")
         spark.sparkContext.addFile(str(snapshot))
         frames = {}
-        for kind, name, function in (("value", "asn", "fibula_number('{0}', ip, 'asn')"), ("prefix", "prefix", "fibula_prefix('{0}', ip)")):
-            frames[f"{kind}, function"] = spark.sql(f"SELECT ip, {function.format(snapshot.name)} AS found FROM flows")
+        for kind, name, function, arguments in (("value", "asn", "number", ", 'asn'"), ("prefix", "prefix", "prefix", "")):
+            for form, way in ((".", "catalog"), ("_", "registered")):
+                call = f"fibula{form}{function}('{snapshot.name}', ip{arguments})"
+                frames[f"{kind}, {way}"] = spark.sql(f"SELECT ip, {call} AS found FROM flows")
             frames[f"{kind}, fibula.spark"] = annotate(flows, "ip", snapshot, name).withColumnRenamed(f"ip_{name}", "found")
             frames[f"{kind}, join"] = joined.select("ip", F.col(name).alias("found"))
         for kind in ("value", "prefix"):
@@ -101,11 +120,22 @@ def in_spark(folder: Path, snapshot: Path, routes: list[tuple[int, int, int]], r
         ways["reading alone"] = lambda: flows.write.format("noop").mode("overwrite").save()
         medians = in_turns(ways, rounds)
         print(f"Spark {spark.version}, local-cluster[2,1], {rows:,} rows, {len(routes):,} prefixes")
-        for name, median in medians.items():
-            ratio = median / medians.get(f"{name.split(',')[0]}, function", median)
-            print(f"{name:<24}{rows / median / 1e6:8.2f} M rows/s  {ratio:6.2f} times the function's time")
+        for name, (median, used) in medians.items():
+            catalog = medians.get(f"{name.split(',')[0]}, catalog", (median, used))
+            times = f"{median / catalog[0]:6.2f} and {used / catalog[1]:6.2f} times the catalog's"
+            print(f"{name:<24}{rows / median / 1e6:8.2f} M rows/s {used / rows * 1e9:8.0f} ns of a processor a row  {times}")
     finally:
         next(made, None)
+
+
+def in_flink(folder: Path, snapshot: Path, routes: list[tuple[int, int, int]], rows: int, rounds: int) -> None:
+    intervals = folder / "intervals.csv"
+    lines = [f"{first},{first + (1 << (32 - length)) - 1},{value}\n" for first, length, value in routes]
+    intervals.write_text("".join(lines))
+    print(f"Flink, one process with two tasks, {rows:,} rows, {len(routes):,} prefixes", flush=True)
+    arguments = ["RunFlinkRates", str(snapshot), str(intervals), str(rows), str(rounds)]
+    libraries = str(Path(os.environ["FIBULA_FLINK"]) / "*")
+    print(shared.java(*shared.OPENED, *arguments, libraries=libraries), end="", flush=True)
 
 
 def in_the_jar(folder: Path, snapshot: Path, texts: pyarrow.Array) -> None:
@@ -123,7 +153,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--prefixes", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=["spark", "jar"])
+    parser.add_argument("--only", choices=["spark", "flink", "jar"])
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -133,10 +163,12 @@ def main() -> None:
         fibula.Table.build(text).save(snapshot)
         texts = addresses(routes, args.rows)
         pyarrow.parquet.write_table(pyarrow.table({"ip": texts}), folder / "rows.parquet", args.rows // 8, compression="none")
-        if args.only != "spark":
+        if args.only in (None, "jar"):
             in_the_jar(folder, snapshot, texts)
-        if args.only != "jar":
+        if args.only in (None, "spark"):
             in_spark(folder, snapshot, routes, args.rows, args.rounds)
+        if args.only in (None, "flink"):
+            in_flink(folder, snapshot, routes, args.rows, args.rounds)
 
 
 if __name__ == "__main__":

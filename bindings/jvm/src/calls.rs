@@ -8,6 +8,7 @@ use std::ffi::c_void;
 use std::path::Path;
 use std::{ptr, slice};
 
+use fibula_annotate::MAX_PREFIX;
 use fibula_core::Value;
 
 use crate::error::{guarded, last};
@@ -15,6 +16,8 @@ use crate::table::{Form, Table};
 
 /// The result of a call that failed.
 const FAILED: i32 = i32::MIN;
+/// The result of a watched call that has looked nothing up: Java looks at the table's file first.
+const LOOK: i32 = i32::MIN + 1;
 
 /// The table of a handle.
 ///
@@ -49,8 +52,12 @@ unsafe fn room<'a, T>(address: i64, count: i32) -> &'a mut [T] {
     }
 }
 
-fn form(bytes: i32) -> Form {
-    if bytes == 0 { Form::Text } else { Form::Bytes }
+/// The bits of a `form`: the address is 4 or 16 bytes, not text; the call is watched.
+const BYTES: i32 = 1;
+const WATCHED: i32 = 2;
+
+fn form(bits: i32) -> Form {
+    if bits & BYTES == 0 { Form::Text } else { Form::Bytes }
 }
 
 /// Copies a text to Java if it has room for all of it. Returns the bytes of the text.
@@ -155,9 +162,15 @@ functions! {
     }
 
     /// The row of an address; [`NO_MATCH`](crate::table::NO_MATCH) or [`NO_ADDRESS`](crate::table::NO_ADDRESS).
-    fn fibula_jvm_row, Java_fibula_JniCalls_row(handle: i64, cell: i64, bytes: i32, binary: i32) -> i32 {
-        // SAFETY: an open table, and an address.
-        guarded(FAILED, || Ok(unsafe { table(handle).row(array(cell, bytes), form(binary)) }))
+    fn fibula_jvm_row, Java_fibula_JniCalls_row(handle: i64, cell: i64, bytes: i32, bits: i32) -> i32 {
+        guarded(FAILED, || {
+            // SAFETY: an open table, and an address.
+            let (table, cell) = unsafe { (table(handle), array(cell, bytes)) };
+            if bits & WATCHED != 0 && table.watch.is_due() {
+                return Ok(LOOK);
+            }
+            Ok(table.row(cell, form(bits)))
+        })
     }
 
     /// The row of an IPv4 address.
@@ -168,13 +181,13 @@ functions! {
 
     /// The rows of addresses, one behind the other, which end where `ends` says.
     fn fibula_jvm_rows, Java_fibula_JniCalls_rows(
-        handle: i64, cells: i64, bytes: i32, binary: i32, ends: i64, rows: i64, count: i32
+        handle: i64, cells: i64, bytes: i32, bits: i32, ends: i64, rows: i64, count: i32
     ) -> i32 {
         guarded(FAILED, || {
             // SAFETY: an open table, addresses, and arrays of `count`.
             unsafe {
                 let (cells, ends, rows) = (array(cells, bytes), array(ends, count), room(rows, count));
-                table(handle).rows(cells, ends, form(binary), rows);
+                table(handle).rows(cells, ends, form(bits), rows);
             }
             Ok(0)
         })
@@ -191,13 +204,21 @@ functions! {
 
     /// The prefix of an address as text; what `row` returns if there is none.
     fn fibula_jvm_prefix, Java_fibula_JniCalls_prefix(
-        handle: i64, cell: i64, bytes: i32, binary: i32, text: i64, size: i32
+        handle: i64, cell: i64, bytes: i32, bits: i32, text: i64, size: i32
     ) -> i32 {
         guarded(FAILED, || {
-            // SAFETY: an open table and an address. The room for the text is another part of memory.
-            let found = unsafe { table(handle).prefix(array(cell, bytes), form(binary)) };
-            // SAFETY: room for a text.
-            found.map_or_else(Ok, |found| give(&found, unsafe { room(text, size) }))
+            // SAFETY: an open table and an address. The room for the text may be that of the address.
+            let (table, cell) = unsafe { (table(handle), array(cell, bytes)) };
+            if bits & WATCHED != 0 && table.watch.is_due() {
+                return Ok(LOOK);
+            }
+            let mut found = [0; MAX_PREFIX];
+            let bytes = match table.prefix(cell, form(bits), &mut found) {
+                Ok(bytes) => bytes,
+                Err(none) => return Ok(none),
+            };
+            // SAFETY: room for a text; the address, which may be there, is not read any more.
+            give(&found[..bytes], unsafe { room(text, size) })
         })
     }
 

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use fibula_annotate::{Address, write_prefix};
+use fibula_annotate::{Address, MAX_PREFIX, put_prefix};
 use fibula_core::{Addr, AnyPrefix, ColumnKind, Hop, Prefix, Value};
 use fibula_fib::{Fib, FibOptions, Pod};
 use fibula_rib::Loading;
+
+use crate::watch::Watch;
 
 /// In place of a row: no prefix matches.
 pub const NO_MATCH: i32 = -1;
@@ -40,7 +42,11 @@ impl Form {
 }
 
 /// A table that Java has opened.
-pub struct Table(Fib);
+pub struct Table {
+    fib: Fib,
+    /// When Java looks at the file again.
+    pub watch: Watch,
+}
 
 impl Table {
     /// Opens a file; with `mapped`, it is mapped also if it is writable.
@@ -50,7 +56,7 @@ impl Table {
         let fib = fib.map_err(|error| error.to_string())?;
         // Java's numbers of rows are signed.
         match i32::try_from(fib.columns().len()) {
-            Ok(_) => Ok(Self(fib)),
+            Ok(_) => Ok(Self { fib, watch: Watch::new() }),
             Err(_) => Err(format!("{}: more than 2147483647 rows of values", path.display())),
         }
     }
@@ -66,7 +72,7 @@ impl Table {
 
     /// The row of an address.
     pub fn row_of<A: Addr + Pod>(&self, address: A) -> i32 {
-        row(self.0.family::<A>().engine().lookup(address))
+        row(self.fib.family::<A>().engine().lookup(address))
     }
 
     /// The rows of cells, which end where `ends` says.
@@ -76,14 +82,14 @@ impl Table {
         for (at, &end) in ends.iter().enumerate() {
             let end = end as usize;
             match cells.get(begin..end).and_then(|cell| form.read(cell)) {
-                Some(Address::V4(address)) => v4.push(&self.0, at, address, rows),
-                Some(Address::V6(address)) => v6.push(&self.0, at, address, rows),
+                Some(Address::V4(address)) => v4.push(&self.fib, at, address, rows),
+                Some(Address::V6(address)) => v6.push(&self.fib, at, address, rows),
                 None => rows[at] = NO_ADDRESS,
             }
             begin = end;
         }
-        v4.look_up(&self.0, rows);
-        v6.look_up(&self.0, rows);
+        v4.look_up(&self.fib, rows);
+        v6.look_up(&self.fib, rows);
     }
 
     /// The rows of IPv4 addresses.
@@ -91,20 +97,23 @@ impl Table {
         let mut hops = [Hop::NONE; BLOCK];
         for (addresses, rows) in addresses.chunks(BLOCK).zip(rows.chunks_mut(BLOCK)) {
             let hops = &mut hops[..addresses.len()];
-            self.0.lookup_batch(addresses, hops);
+            self.fib.lookup_batch(addresses, hops);
             rows.iter_mut().zip(hops).for_each(|(to, hop)| *to = row(*hop));
         }
     }
 
-    /// The prefix of an address, as text; else the number that says why there is none.
-    pub fn prefix(&self, cell: &[u8], form: Form) -> Result<Vec<u8>, i32> {
+    /// Writes the prefix of an address as text. Returns its bytes, or the number that says why there is none.
+    pub fn prefix(
+        &self,
+        cell: &[u8],
+        form: Form,
+        text: &mut [u8; MAX_PREFIX],
+    ) -> Result<usize, i32> {
         let prefix = match form.read(cell).ok_or(NO_ADDRESS)? {
             Address::V4(address) => self.prefix_of(address),
             Address::V6(address) => self.prefix_of(address),
         };
-        let mut text = Vec::with_capacity(48);
-        write_prefix(prefix.ok_or(NO_MATCH)?, &mut text);
-        Ok(text)
+        Ok(put_prefix(prefix.ok_or(NO_MATCH)?, text))
     }
 
     fn prefix_of<A: Addr + Pod>(&self, address: A) -> Option<AnyPrefix>
@@ -112,31 +121,31 @@ impl Table {
         AnyPrefix: From<Prefix<A>>,
     {
         let mut length = [Hop::NONE];
-        self.0.family::<A>().lengths(&[address], &mut length);
+        self.fib.family::<A>().lengths(&[address], &mut length);
         let length = u8::try_from(length[0].index()?).ok()?;
         Some(Prefix::masked(address, length).ok()?.into())
     }
 
     /// Number of routes of both families.
     pub fn routes(&self) -> usize {
-        self.0.len()
+        self.fib.len()
     }
 
     /// Number of rows of values.
     pub fn height(&self) -> u32 {
-        self.0.columns().len()
+        self.fib.columns().len()
     }
 
     /// The name of a column, and whether it has integers.
     pub fn column(&self, column: usize) -> Option<(&str, bool)> {
-        let columns = self.0.columns();
+        let columns = self.fib.columns();
         let name = columns.names().nth(column)?;
         Some((name, columns.kind(column) == ColumnKind::Int))
     }
 
     /// The number of the column of this name.
     pub fn find(&self, name: &str) -> Result<usize, String> {
-        let columns = self.0.columns();
+        let columns = self.fib.columns();
         columns.find(name).ok_or_else(|| {
             let names: Vec<_> = columns.names().collect();
             match names.is_empty() {
@@ -148,7 +157,7 @@ impl Table {
 
     /// A value.
     pub fn value(&self, column: usize, row: usize) -> Result<Value<'_>, String> {
-        let columns = self.0.columns();
+        let columns = self.fib.columns();
         if column >= columns.width() {
             return Err(format!("there is no column {column}: the table has {}", columns.width()));
         }

@@ -132,6 +132,7 @@ def spark() -> Iterator[SparkSession]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",
             "spark.jars": JAR,
+            "spark.sql.catalog.fibula": "fibula.spark.FibulaCatalog",
             "spark.sql.files.maxPartitionBytes": "24m",
             "spark.files.overwrite": "true",
         }

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import conftest as shared
 import fibula
@@ -19,9 +19,12 @@ import pyarrow.parquet
 import pytest
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 ANSWERS = "fibula_value({0}, ip, 'site') AS site, fibula_number({0}, ip, 'asn') AS asn, fibula_prefix({0}, ip) AS prefix"
+# Spark has them twice: registered, and in a catalog.
+FORMS = {"registered": "fibula_", "catalog": "fibula."}
+of_both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 CREATE = "".join(
     f"CREATE TEMPORARY FUNCTION fibula_{name.lower()} AS 'fibula.flink.Fibula{name}';\n"
     for name in ("Value", "Number", "Prefix")
@@ -69,10 +72,13 @@ def test_rows_of_the_jar(
     shared.compare(shared.read([out], ["site", "asn", "prefix"]), expected)
 
 
-def test_rows_of_spark(spark: SparkSession, snapshot: Path, parquet: Path, expected: pyarrow.Table, tmp_path: Path) -> None:
+@of_both_forms
+def test_rows_of_spark(
+    form: str, spark: SparkSession, snapshot: Path, parquet: Path, expected: pyarrow.Table, tmp_path: Path
+) -> None:
     spark.sparkContext.addFile(str(snapshot))
     spark.read.parquet(str(parquet)).createOrReplaceTempView("flows")
-    found = spark.sql(f"SELECT n, {ANSWERS.format(repr(snapshot.name))} FROM flows")
+    found = spark.sql(f"SELECT n, {ANSWERS.replace('fibula_', form).format(repr(snapshot.name))} FROM flows")
     assert [kind for _, kind in found.dtypes] == ["bigint", "string", "bigint", "string"]
     found.write.option("compression", "none").parquet(str(tmp_path / "answers"))
     shared.compare(pyarrow.parquet.read_table(tmp_path / "answers").sort_by("n"), expected)
@@ -127,10 +133,11 @@ def expected_of(two: list[str]) -> list[tuple[int, int | None]]:
     return found
 
 
-def test_spark_takes_a_column_of_tables(spark: SparkSession, two: list[str]) -> None:
+@of_both_forms
+def test_spark_takes_a_column_of_tables(form: str, spark: SparkSession, two: list[str]) -> None:
     rows = [(n, [*two, None][n % 3], CASES[n % len(CASES)]) for n in range(1000)]
     spark.createDataFrame(rows, "n long, t string, ip string").createOrReplaceTempView("varying")
-    found = spark.sql("SELECT n, fibula_number(t, ip, 'v') FROM varying ORDER BY n").collect()
+    found = spark.sql(f"SELECT n, {form}number(t, ip, 'v') FROM varying ORDER BY n").collect()
     assert [tuple(row) for row in found] == expected_of(two)
 
 
@@ -172,17 +179,18 @@ def replaced(path: Path, versions: list[str]) -> Iterator[Callable[[], int]]:
         thread.join()
 
 
-def test_spark_while_a_table_is_replaced(spark: SparkSession, two: list[str], tmp_path: Path) -> None:
+@of_both_forms
+def test_spark_while_a_table_is_replaced(form: str, spark: SparkSession, two: list[str], tmp_path: Path) -> None:
     path = tmp_path / "replaced.fib"
-    rows = 6_000_000
+    rows = 16_000_000
     with replaced(path, two) as count:
-        query = f"SELECT v, count(*) FROM (SELECT fibula_number('{path}', concat('10.0.0.', id % 256), 'v') AS v"
+        query = f"SELECT v, count(*) FROM (SELECT {form}number('{path}', concat('10.0.0.', id % 256), 'v') AS v"
         found = dict(map(tuple, spark.sql(f"{query} FROM range({rows})) GROUP BY v").collect()))
         assert count() > 5
     assert sorted(found) == [0, 1] and sum(found.values()) == rows, found
     shutil.copy(two[1], tmp_path / "part")
     (tmp_path / "part").replace(path)
-    sql = f"SELECT DISTINCT fibula_number('{path}', concat('10.0.0.', id % 256), 'v') FROM range(1000)"
+    sql = f"SELECT DISTINCT {form}number('{path}', concat('10.0.0.', id % 256), 'v') FROM range(1000)"
     while [tuple(row) for row in spark.sql(sql).collect()] != [(1,)]:
         pass  # for ever, if a task goes on with the old one
 
@@ -190,7 +198,9 @@ def test_spark_while_a_table_is_replaced(spark: SparkSession, two: list[str], tm
 def test_flink_while_a_table_is_replaced(two: list[str], tmp_path: Path) -> None:
     path, script = tmp_path / "replaced.fib", tmp_path / "replaced.sql"
     rows = 8_000_000
-    made = "'connector' = 'datagen', 'fields.n.kind' = 'sequence', 'fields.n.start' = '1'"
+    # Without a bound it is not for batches, and by itself it makes 10,000 rows a second.
+    made = f"'connector' = 'datagen', 'number-of-rows' = '{rows}', 'rows-per-second' = '100000000',"
+    made += " 'fields.n.kind' = 'sequence', 'fields.n.start' = '1'"
     script.write_text(
         CREATE + f"CREATE TABLE made (n BIGINT) WITH ({made}, 'fields.n.end' = '{rows}');\n"
         f"SELECT v, count(*) FROM (SELECT fibula_number('{path}', 167772160 + n, 'v') AS v FROM made) GROUP BY v;\n",
@@ -202,13 +212,20 @@ def test_flink_while_a_table_is_replaced(two: list[str], tmp_path: Path) -> None
     assert sorted(found) == [0, 1] and sum(found.values()) == rows, found
 
 
-def test_types_of_addresses_in_spark(spark: SparkSession, two: list[str]) -> None:
+@of_both_forms
+def test_types_of_addresses_in_spark(form: str, spark: SparkSession, two: list[str]) -> None:
     for address, found in {
         "167772161": 0, "167772161L": 0, "-1": None, "4294967296L": None, "X'0A000001'": 0, "X'0A0000'": None,
         "X'20010db8000000000000000000000001'": 10, "X'00000000000000000000FFFF0A000001'": 0, "'::ffff:10.0.0.1'": 0,
-        "CAST(NULL AS STRING)": None,
+        "CAST(NULL AS STRING)": None, "NULL": None, "CAST(10 AS TINYINT)": None, "CAST(10 AS SMALLINT)": None,
+        "'10.0.0.1' COLLATE UTF8_LCASE": 0, "CAST('10.0.0.1' AS VARCHAR(20))": 0,
+        "concat(repeat(' ', 300), '10.0.0.1')": 0,
     }.items():  # fmt: skip
-        assert spark.sql(f"SELECT fibula_number('{two[0]}', {address}, 'v')").first()[0] == found, address
+        call = f"{form}number('{two[0]}', {{}}, 'v')"
+        assert spark.sql(f"SELECT {call.format(address)}").first()[0] == found, address
+        # As above Spark computes it while it plans; of a column it does so row by row, with the types of the column.
+        rows = f"(SELECT {address} AS a, id FROM range(5)) WHERE id > 1"
+        assert [row[0] for row in spark.sql(f"SELECT {call.format('a')} FROM {rows}").collect()] == [found] * 3, address
 
 
 def test_types_of_addresses_in_flink(two: list[str], tmp_path: Path) -> None:
@@ -226,7 +243,7 @@ ERRORS = {
     "fibula_value('/gone.fib', ip, 'v')": "/gone.fib: there is no such file",
     "fibula_value('{0}', ip, 'x')": 'the table has no column "x", but v',
     "fibula_value('{1}', ip, 'v')": "text.csv: ",
-    "fibula_number('{2}', ip, 'site')": 'the column "site" has no integers: use fibula_value',
+    "fibula_number('{2}', ip, 'site')": 'the column "site" has no integers: take its value as text',
 }
 
 
@@ -234,14 +251,72 @@ ERRORS = {
 def test_errors_are_the_hosts(call: str, spark: SparkSession, two: list[str], snapshot: Path, tmp_path: Path) -> None:
     (tmp_path / "text.csv").write_text("prefix,v\n10.0.0.0/8,1\n")
     sql = call.format(two[0], tmp_path / "text.csv", snapshot)
-    with pytest.raises(Exception, match=re.escape("fibula.FibulaException: ")) as error:
-        spark.sql(f"SELECT {sql} FROM (SELECT concat('10.0.0.', id) AS ip FROM range(10))").collect()
-    assert ERRORS[call] in str(error.value)
+    for form in FORMS.values():
+        query = sql.replace("fibula_", form)
+        with pytest.raises(Exception, match=re.escape("fibula.FibulaException: ")) as error:
+            spark.sql(f"SELECT {query} FROM (SELECT concat('10.0.0.', id) AS ip FROM range(10))").collect()
+        assert ERRORS[call] in str(error.value)
     script = tmp_path / "error.sql"
     script.write_text(f"{CREATE}SELECT {sql} FROM (VALUES ('10.0.0.1')) v(ip);\n", encoding="utf-8")
     with pytest.raises(AssertionError, match=re.escape("fibula.FibulaException: ")) as error:
         shared.flink(script)
     assert ERRORS[call] in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    {
+        "value('t', ip)": "it has 3 arguments: value(table, address, column)",
+        "prefix('t', ip, 'v')": "it has 2 arguments: prefix(table, address)",
+        "prefix('t', 1.5)": "addresses are text, 4 or 16 bytes, or integers, not decimal(2,1): cast them",
+        "value('t', ip, 7)": "the table and the column are texts",
+        "values('t', ip)": "fibula.values",
+    }.items(),
+)
+def test_spark_refuses_a_call_of_the_catalog_before_it_runs(call: str, reason: str, spark: SparkSession) -> None:
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException) as error:
+        spark.sql(f"SELECT fibula.{call} FROM (SELECT '10.0.0.1' AS ip)")
+    assert reason in str(error.value).replace("`", "")
+
+
+def test_spark_plans_with_the_functions_of_the_catalog(spark: SparkSession, two: list[str]) -> None:
+    import pyspark.sql.functions as F
+
+    names = spark.sql("SHOW USER FUNCTIONS IN fibula").collect()
+    assert {row[0] for row in names if "." in row[0]} == {"fibula.number", "fibula.prefix", "fibula.value"}
+    rows = spark.range(1000).select("id", F.concat(F.lit("10.0.0."), F.col("id") % 256).alias("ip"))
+    with_value = rows.withColumn("v", F.call_function("fibula.value", F.lit(two[1]), "ip", F.lit("v")))
+
+    def plan(frame: DataFrame) -> str:
+        return frame._jdf.queryExecution().optimizedPlan().toString()
+
+    frame = with_value.join(rows.withColumnRenamed("ip", "other"), "id").where("v = '1'")
+    assert frame.count() == 1000
+    assert plan(frame).index("Join") < plan(frame).index("fibula.value"), "the filter is below the join"
+    assert "fibula.value" in plan(with_value)
+    assert "fibula.value" not in plan(with_value.select("id")), "not needed, so left out"
+    # The call in the list of results is that of the groups.
+    call = f"fibula.number('{two[1]}', concat('10.0.0.', id), 'v')"
+    found = spark.sql(f"SELECT {call}, count(*) FROM range(300) GROUP BY {call} ORDER BY 1 NULLS LAST").collect()
+    assert [tuple(row) for row in found] == [(1, 256), (None, 44)]
+
+
+@pytest.mark.parametrize("option", ["spark.sql.codegen.wholeStage=false", "spark.sql.codegen.factoryMode=NO_CODEGEN"])
+def test_spark_without_compiled_code(option: str, spark: SparkSession, two: list[str]) -> None:
+    name, value = option.split("=")
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, value)
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    try:
+        calls = f"fibula.number('{two[1]}', ip, 'v'), fibula.value('{two[1]}', ip, 'v'), fibula.prefix('{two[1]}', ip)"
+        query = f"SELECT {calls} FROM (SELECT concat('10.0.0.', id) AS ip FROM range(300)) ORDER BY 1 NULLS LAST"
+        found = [tuple(row) for row in spark.sql(query).collect()]
+    finally:
+        spark.conf.unset("spark.sql.codegen.wholeStage")
+        spark.conf.unset(name) if before is None else spark.conf.set(name, before)
+    assert found == [(1, "1", "10.0.0.0/8")] * 256 + [(None, None, None)] * 44
 
 
 def test_flink_sends_a_file_by_its_cache(two: list[str], tmp_path: Path) -> None:
@@ -286,15 +361,15 @@ def test_the_pages_example_of_java(machine: str, networks: Path) -> None:
     assert shared.java("Example", machine=machine, libraries=str(networks)).splitlines() == comments(body, "//")
 
 
-def test_the_pages_example_of_spark(spark: SparkSession, networks: Path) -> None:
-    [example] = page("python")
-    names: dict[str, object] = {"spark": spark}
-    # The folder of Spark's virtual machine is not this one.
-    example = example.replace('addFile("networks.fib")', f'addFile("{networks}/networks.fib")')
-    exec(compile(example, "docs/jvm.md", "exec"), names)
-    frame = names["found"]
-    lines = [" | ".join("NULL" if cell is None else str(cell) for cell in row) for row in frame.collect()]  # type: ignore[attr-defined]
-    assert lines == comments(example, "#")
+def test_the_pages_examples_of_spark(spark: SparkSession, networks: Path) -> None:
+    names: dict[str, Any] = {"spark": spark}
+    for example in page("python"):
+        # The folder of Spark's virtual machine is not this one.
+        example = example.replace('addFile("networks.fib")', f'addFile("{networks}/networks.fib")')
+        exec(compile(example, "docs/jvm.md", "exec"), names)
+        found = names.pop("found").collect()
+        lines = [" | ".join("NULL" if cell is None else str(cell) for cell in row) for row in found]
+        assert lines == comments(example, "#")
 
 
 def test_the_pages_example_of_flink(networks: Path, monkeypatch: pytest.MonkeyPatch) -> None:

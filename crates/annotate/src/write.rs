@@ -11,7 +11,7 @@ pub(crate) fn write_int(value: impl itoa::Integer, out: &mut Vec<u8>) {
 }
 
 /// A bound on the length of a prefix as text. It leaves room for writing whole words and truncating them.
-pub(crate) const MAX_PREFIX: usize = 64;
+pub const MAX_PREFIX: usize = 64;
 
 /// The text of each octet, followed by a dot, and its length with the dot.
 const OCTETS: [([u8; 4], u8); 256] = {
@@ -232,9 +232,16 @@ pub fn write_prefix(prefix: AnyPrefix, out: &mut Vec<u8>) {
     append(out, |out| put_prefix(prefix, out));
 }
 
-/// Writes a prefix at the start of `out`; returns the length of the text.
+/// Writes a prefix as text at the start of `out`; returns its length. What is behind it is overwritten, too.
+///
+/// ```
+/// let mut text = [0; fibula_annotate::MAX_PREFIX];
+/// let len = fibula_annotate::put_prefix("2001:db8::/32".parse()?, &mut text);
+/// assert_eq!(&text[..len], b"2001:db8::/32");
+/// # Ok::<(), fibula_core::PrefixError>(())
+/// ```
 #[inline(always)]
-fn put_prefix(prefix: AnyPrefix, out: &mut [u8; MAX_PREFIX]) -> usize {
+pub fn put_prefix(prefix: AnyPrefix, out: &mut [u8; MAX_PREFIX]) -> usize {
     match prefix {
         AnyPrefix::V4(prefix) => put_v4_prefix(prefix.addr(), prefix.len(), out),
         AnyPrefix::V6(prefix) => put_v6_prefix(prefix.addr(), prefix.len(), out),

@@ -10,6 +10,13 @@ abstract class Calls {
     /** The result of a call that failed; {@link #error} has the reason. */
     static final int FAILED = Integer.MIN_VALUE;
 
+    /** The result of a watched call that has looked nothing up: the caller looks at the file, and calls again. */
+    static final int LOOK = Integer.MIN_VALUE + 1;
+
+    /** Bits of a form: the address is 4 or 16 bytes, not text; the call is watched. */
+    static final int BYTES = 1;
+    static final int WATCHED = 2;
+
     /** Those of this virtual machine; null if there are none. */
     static final Calls NATIVE;
 
@@ -50,15 +57,15 @@ abstract class Calls {
 
     abstract int column(long table, long name, int bytes);
 
-    abstract int row(long table, long cell, int bytes, int binary);
+    abstract int row(long table, long cell, int bytes, int form);
 
     abstract int row4(long table, int address);
 
-    abstract int rows(long table, long cells, int bytes, int binary, long ends, long rows, int count);
+    abstract int rows(long table, long cells, int bytes, int form, long ends, long rows, int count);
 
     abstract int rows4(long table, long addresses, long rows, int count);
 
-    abstract int prefix(long table, long cell, int bytes, int binary, long text, int size);
+    abstract int prefix(long table, long cell, int bytes, int form, long text, int size);
 
     abstract int text(long table, int column, int row, long text, int size);
 

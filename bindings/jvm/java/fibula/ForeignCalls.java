@@ -166,9 +166,9 @@ final class ForeignCalls extends Calls {
     }
 
     @Override
-    int row(long table, long cell, int bytes, int binary) {
+    int row(long table, long cell, int bytes, int form) {
         try {
-            return (int) ROW.invokeExact(table, cell, bytes, binary);
+            return (int) ROW.invokeExact(table, cell, bytes, form);
         } catch (Throwable e) {
             throw thrown(e);
         }
@@ -184,9 +184,9 @@ final class ForeignCalls extends Calls {
     }
 
     @Override
-    int rows(long table, long cells, int bytes, int binary, long ends, long rows, int count) {
+    int rows(long table, long cells, int bytes, int form, long ends, long rows, int count) {
         try {
-            return (int) ROWS.invokeExact(table, cells, bytes, binary, ends, rows, count);
+            return (int) ROWS.invokeExact(table, cells, bytes, form, ends, rows, count);
         } catch (Throwable e) {
             throw thrown(e);
         }
@@ -202,9 +202,9 @@ final class ForeignCalls extends Calls {
     }
 
     @Override
-    int prefix(long table, long cell, int bytes, int binary, long text, int size) {
+    int prefix(long table, long cell, int bytes, int form, long text, int size) {
         try {
-            return (int) PREFIX.invokeExact(table, cell, bytes, binary, text, size);
+            return (int) PREFIX.invokeExact(table, cell, bytes, form, text, size);
         } catch (Throwable e) {
             throw thrown(e);
         }

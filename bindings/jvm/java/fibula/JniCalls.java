@@ -29,19 +29,19 @@ final class JniCalls extends Calls {
     native int column(long table, long name, int bytes);
 
     @Override
-    native int row(long table, long cell, int bytes, int binary);
+    native int row(long table, long cell, int bytes, int form);
 
     @Override
     native int row4(long table, int address);
 
     @Override
-    native int rows(long table, long cells, int bytes, int binary, long ends, long rows, int count);
+    native int rows(long table, long cells, int bytes, int form, long ends, long rows, int count);
 
     @Override
     native int rows4(long table, long addresses, long rows, int count);
 
     @Override
-    native int prefix(long table, long cell, int bytes, int binary, long text, int size);
+    native int prefix(long table, long cell, int bytes, int form, long text, int size);
 
     @Override
     native int text(long table, int column, int row, long text, int size);

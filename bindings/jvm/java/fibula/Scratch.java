@@ -8,8 +8,11 @@ import java.util.Iterator;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReferenceFieldUpdater;
 
-/** Memory of one thread that native functions read and write, and the table that the thread is using. */
-final class Scratch {
+/**
+ * Memory of one thread that native functions read and write, and the table that the thread is using. A {@link Host}
+ * writes addresses to it, and reads answers.
+ */
+public final class Scratch {
     private static final ConcurrentLinkedQueue<WeakReference<Scratch>> ALL = new ConcurrentLinkedQueue<>();
     private static final ThreadLocal<Scratch> MINE = ThreadLocal.withInitial(Scratch::register);
     private static final AtomicReferenceFieldUpdater<Scratch, Table> USING =
@@ -81,7 +84,17 @@ final class Scratch {
     }
 
     /** Characters of the longest text that the library gets. No address has more, with all that may be around it. */
-    static final int LONGEST = 256;
+    public static final int LONGEST = 256;
+
+    /** The address of the memory, in which a host may write {@link #LONGEST} bytes. */
+    public long address() {
+        return address;
+    }
+
+    /** Writes a text of any length that a host has as one of Java's. Returns its bytes. */
+    public int put(String text) {
+        return put(0, text);
+    }
 
     /**
      * Writes a text to a place with room for {@link #LONGEST} bytes. Returns its bytes: 0 if it cannot be an address,
@@ -121,6 +134,10 @@ final class Scratch {
 
     void putInt(int place, int value) {
         buffer.putInt(place, value);
+    }
+
+    void putNetworkOrder(int place, int value) {
+        buffer.putInt(place, buffer.order() == ByteOrder.BIG_ENDIAN ? value : Integer.reverseBytes(value));
     }
 
     int getInt(int place) {

@@ -4,8 +4,13 @@ import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
  * An open table of {@code fibula build}: the longest prefix that matches an address, and its values by column.
@@ -38,6 +43,10 @@ public final class Table implements AutoCloseable {
     private final int height;
     /** By column and row. Threads may read a value twice; a String is whole for every thread that sees it. */
     private final String[][] texts;
+
+    /** By form and column: those of {@link Functions}. */
+    private final Map<List<?>, AtomicReferenceArray<Object>> values = new ConcurrentHashMap<>();
+    private final Map<Integer, AtomicLongArray> numbers = new ConcurrentHashMap<>();
 
     private volatile long handle;
 
@@ -311,6 +320,39 @@ public final class Table implements AutoCloseable {
             scratch.leave();
         }
         return Match.signed(scratch.getLong(0));
+    }
+
+    /** As {@link #row} of an address that is in the scratch memory, or {@link Calls#LOOK}. */
+    int nextRow(Scratch scratch, int bytes, int form) {
+        long table = enter(scratch);
+        try {
+            return checked(Calls.NATIVE.row(table, scratch.at(0), bytes, form | Calls.WATCHED), scratch);
+        } finally {
+            scratch.leave();
+        }
+    }
+
+    /** The same for the prefix, which is written to the scratch memory. Returns its bytes. */
+    int nextPrefix(Scratch scratch, int bytes, int form) {
+        long table = enter(scratch);
+        try {
+            // Written over the address, which is read before.
+            long text = scratch.at(0);
+            int watched = form | Calls.WATCHED;
+            return checked(Calls.NATIVE.prefix(table, text, bytes, watched, text, scratch.size()), scratch);
+        } finally {
+            scratch.leave();
+        }
+    }
+
+    /** The values of a column, in a form of which there may be several; null those that were not read. */
+    AtomicReferenceArray<Object> values(Class<?> form, int column) {
+        return values.computeIfAbsent(Arrays.asList(form, column), key -> new AtomicReferenceArray<>(height));
+    }
+
+    /** The same for a column of integers; 0 those that were not read. */
+    AtomicLongArray numbers(int column) {
+        return numbers.computeIfAbsent(column, key -> new AtomicLongArray(height));
     }
 
     /** Begins a use of the table, which ends with {@link Scratch#leave}. */

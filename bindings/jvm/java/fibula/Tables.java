@@ -14,9 +14,6 @@ final class Tables {
     /** How many tables stay open. */
     static final int MOST = 64;
 
-    /** Nanoseconds for which a file counts as the one that was opened: rows are much quicker than a look at a file. */
-    private static final long SURE = 100_000_000;
-
     private static final Map<String, Opened> OPEN = new HashMap<>();
 
     private Tables() {}
@@ -38,12 +35,8 @@ final class Tables {
         }
 
         /** The table for the next row: this one, or the one of a file that has replaced it. */
-        Opened current() {
-            long now = System.nanoTime();
-            if (now - looked < SURE) {
-                return this;
-            }
-            looked = now;
+        Opened look() {
+            looked = System.nanoTime();
             return stamp(file).equals(stamp) ? this : open(file, mapped);
         }
     }

@@ -1,6 +1,7 @@
 package fibula.flink;
 
 import fibula.Functions;
+import fibula.Strings;
 import org.apache.flink.table.functions.FunctionContext;
 import org.apache.flink.table.functions.ScalarFunction;
 
@@ -8,7 +9,7 @@ import org.apache.flink.table.functions.ScalarFunction;
 public class FibulaPrefix extends ScalarFunction {
     private static final long serialVersionUID = 1;
 
-    private transient Functions functions;
+    private transient Functions<String> functions;
 
     /** A table may be a file that only the tasks have. */
     @Override
@@ -18,7 +19,7 @@ public class FibulaPrefix extends ScalarFunction {
 
     @Override
     public void open(FunctionContext context) {
-        functions = new Functions(Sources.of(context));
+        functions = new Functions<>(new Strings(Sources.of(context)));
     }
 
     /** Of an address as text. */

@@ -1,5 +1,5 @@
 /**
- * Functions of Spark's SQL over tables of {@code fibula build}: {@link fibula.spark.Functions#register} adds them to a
- * session.
+ * Functions of Spark's SQL over tables of {@code fibula build}: in the catalog {@link fibula.spark.FibulaCatalog}, or
+ * added to a session by {@link fibula.spark.Functions#register}.
  */
 package fibula.spark;

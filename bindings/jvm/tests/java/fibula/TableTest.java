@@ -164,7 +164,7 @@ public final class TableTest {
         }) {
             fails(IllegalStateException.class, "is closed", task);
         }
-        Functions functions = new Functions(name -> new Functions.Source(name, false));
+        Functions<String> functions = new Functions<>(new Strings(name -> new Functions.Source(name, false)));
         String name = file.toString();
         equal(functions.value(name, "10.20.0.1", "site"), "zürich", "value");
         equal(functions.value(name, 169082881L, "site"), "zürich", "value of a number");
@@ -175,7 +175,7 @@ public final class TableTest {
         equal(functions.value(null, "10.20.0.1", "site"), null, "null");
         equal(functions.value(name, null, "site"), null, "null");
         equal(functions.value(name, "10.20.0.1", null), null, "null");
-        fails(FibulaException.class, "has no integers: use fibula_value", () -> functions.number(name, "::1", "site"));
+        fails(FibulaException.class, "has no integers: take its value as text", () -> functions.number(name, "::1", "site"));
         fails(FibulaException.class, "no column \"x\"", () -> functions.value(name, "::1", "x"));
         String gone = folder.resolve("gone.fib").toString();
         fails(FibulaException.class, "gone.fib: there is no such file", () -> functions.prefix(gone, "::"));
@@ -214,7 +214,7 @@ public final class TableTest {
         Path[] versions = {build("v0", "prefix,v\n10.0.0.0/8,0\n"), build("v1", "prefix,v\n10.0.0.0/8,1\n::/0,1\n")};
         Path file = folder.resolve("replaced.fib");
         replace(versions[0], file);
-        Functions functions = new Functions(name -> new Functions.Source(name, false));
+        Functions<String> functions = new Functions<>(new Strings(name -> new Functions.Source(name, false)));
         AtomicBoolean ends = new AtomicBoolean();
         AtomicLong[] seen = {new AtomicLong(), new AtomicLong()};
         List<Thread> threads = threads(3, () -> {
@@ -242,7 +242,7 @@ public final class TableTest {
             Path copy = folder.resolve("copy" + at + ".fib");
             names.add(Files.copy(one, copy, StandardCopyOption.REPLACE_EXISTING).toString());
         }
-        Functions functions = new Functions(name -> new Functions.Source(name, false));
+        Functions<String> functions = new Functions<>(new Strings(name -> new Functions.Source(name, false)));
         List<Thread> threads = threads(2, () -> {
             List<String> mine = new ArrayList<>(names);
             Collections.shuffle(mine);
