@@ -25,6 +25,8 @@ fuzz_target!(|data: &[u8]| {
         strict: flags & 8 != 0,
         as_path: flags & 16 != 0,
         communities: flags & 32 != 0,
+        extended_communities: flags & 32 != 0,
+        all_paths: flags & 32 != 0,
         ..ReadOptions::default()
     };
     let mut whole = Witness::default();

@@ -9,7 +9,11 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&[flags, step], input)) = data.split_first_chunk() else { return };
-    let options = BgpOptions { as_path: flags & 1 != 0, communities: flags & 2 != 0 };
+    let options = BgpOptions {
+        as_path: flags & 1 != 0,
+        communities: flags & 2 != 0,
+        extended_communities: flags & 2 != 0,
+    };
     let tail = if flags & 4 != 0 { Tail::Cut } else { Tail::End };
     let whole = decode(&mut RisDecoder::new(options), input, (input.len(), 1), tail);
     let parts = decode(&mut RisDecoder::new(options), input, (0, step.into()), tail);

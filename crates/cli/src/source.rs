@@ -20,7 +20,7 @@ use crate::{config, fetch};
 #[command(next_help_heading = "Reading tables")]
 pub struct ReadArgs {
     /// Format of the table files: auto, text, csv, tsv, ranges, mrt, mmdb, fpm (recorded from FRR), json,
-    /// delegated, bgpdump, routes (ip route, route -n), ipset, prefix-list, diff,
+    /// delegated, bgpdump, show-bgp (show ip bgp), routes (ip route, route -n), ipset, prefix-list, diff,
     /// parquet, arrow
     #[arg(long, default_value = "auto", value_name = "FORMAT", hide_default_value = true)]
     pub format: Format,
@@ -160,6 +160,8 @@ impl ReadArgs {
             as_path: self.as_path,
             communities: self.communities,
             only_updates: false,
+            all_paths: self.peer.0 != PeerChoice::Best,
+            extended_communities: false,
             text: self.text()?,
             columnar: fibula::sources::columnar_reader(),
             progress: None,

@@ -26,10 +26,11 @@ fn mrt(name: &str) -> String {
 
 const UPDATES: &str = "bgpkit-ripe_rrc15_2010.02_updates.20100227.1610.gz";
 
-/// What bgpdump printed is a source, too: both must give the same rows. It prints 0 for an absent MED and LOCAL_PREF.
+/// What bgpdump printed is a source, too: both must give the same rows. It prints 0 for an absent MED and LOCAL_PREF,
+/// and no extended communities.
 #[test]
 fn rows_are_those_of_bgpdump() {
-    let mut withdrawn = 0;
+    let (mut withdrawn, mut aggregated) = (0, 0);
     for name in [
         UPDATES,
         "bgpkit-ripe_rrc01_2000.11_updates.20001104.0124.gz",
@@ -38,13 +39,20 @@ fn rows_are_those_of_bgpdump() {
     ] {
         let printed = lines(&[&mrt(&format!("expect/{name}.bgpdump.xz"))]);
         let mut ours = lines(&[&mrt(name)]);
-        ours.iter_mut().for_each(|line| *line = line.replace(",\"med\":0", ""));
+        for line in &mut ours {
+            let mut row = line.replace(",\"med\":0", "");
+            if let Some((before, list)) = row.split_once(",\"extended_communities\":[") {
+                row = format!("{before}{}", list.split_once(']').expect("its end").1);
+            }
+            *line = row;
+        }
+        aggregated += ours.iter().filter(|line| line.contains("\"aggregator_address\"")).count();
         ours.sort();
         withdrawn += ours.iter().filter(|line| line.contains("\"withdraw\"")).count();
         assert!(ours.len() > 500, "{name}: {}", ours.len());
         assert!(ours == printed, "{name}");
     }
-    assert!(withdrawn > 1000, "{withdrawn}");
+    assert!(withdrawn > 1000 && aggregated > 500, "{withdrawn} {aggregated}");
 }
 
 /// The rows of a batch as JSON has them.
@@ -56,6 +64,7 @@ fn objects(batch: &RecordBatch) -> Vec<Value> {
                 continue;
             }
             let value = match field.data_type() {
+                DataType::Boolean => json!(column.as_boolean().value(row)),
                 DataType::UInt32 => json!(column.as_primitive::<UInt32Type>().value(row)),
                 DataType::Timestamp(..) => {
                     let time = column.as_primitive::<TimestampMicrosecondType>().value(row);
@@ -143,6 +152,91 @@ fn filters() {
 }
 
 static UPDATES_PATH: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| mrt(UPDATES));
+
+/// What a router prints, in which a prefix has several paths.
+const PRINTED: &str = "
+BGP table version is 7, local router ID is 192.0.2.254
+Status codes: s suppressed, d damped, h history, * valid, > best, i - internal
+Origin codes: i - IGP, e - EGP, ? - incomplete
+
+   Network          Next Hop            Metric LocPrf Weight Path
+*> 10.0.0.0         192.0.2.2                5             0 64501 64502 i
+*                   192.0.2.1                     100      0 64500 64502 {1,2} e
+*                   192.0.2.1                              0 64500 64503 64502 ?
+*>i2001:db8:1234:5678::/64
+                    2001:db8::9            100    200      0 64504 i
+* i203.0.113.128/25 192.0.2.9              100    200      0 64504 i
+
+Total number of prefixes 3
+";
+
+#[test]
+fn a_table_as_a_router_prints_it() {
+    let files = Files::new();
+    let table = files.with("show.txt", PRINTED);
+    let rows = done(&["export", "--paths", &table]).out;
+    let internal =
+        r#""as_path":"64504","origin_as":64504,"origin":"IGP","local_pref":200,"med":100,"best""#;
+    let v6 = r#""prefix":"2001:db8:1234:5678::/64","next_hop":"2001:db8::9""#;
+    let expected = [
+        r#"{"change":"announce","peer_address":"192.0.2.2","peer_as":64501,"prefix":"10.0.0.0/8","next_hop":"192.0.2.2","as_path":"64501 64502","origin_as":64502,"origin":"IGP","med":5,"best":true}"#.to_owned(),
+        r#"{"change":"announce","peer_address":"192.0.2.1","peer_as":64500,"prefix":"10.0.0.0/8","next_hop":"192.0.2.1","as_path":"64500 64502 {1,2}","origin":"EGP","local_pref":100,"best":false}"#.to_owned(),
+        r#"{"change":"announce","peer_address":"192.0.2.1","peer_as":64500,"prefix":"10.0.0.0/8","path_id":1,"next_hop":"192.0.2.1","as_path":"64500 64503 64502","origin_as":64502,"origin":"INCOMPLETE","best":false}"#.to_owned(),
+        format!(r#"{{"change":"announce","peer_address":"2001:db8::9",{v6},{internal}:true}}"#),
+        format!(r#"{{"change":"announce","peer_address":"192.0.2.9","prefix":"203.0.113.128/25","next_hop":"192.0.2.9",{internal}:false}}"#),
+    ];
+    assert_eq!(rows.lines().collect::<Vec<_>>(), expected);
+    // A table has the routes that the router chose, or those of a peer.
+    let chosen = done(&["export", &table, "--columns", "next_hop,origin_as"]).out;
+    let two = "prefix\tnext_hop\torigin_as\n10.0.0.0/8\t192.0.2.2\t64502\n\
+               2001:db8:1234:5678::/64\t2001:db8::9\t64504\n";
+    assert_eq!(chosen, two);
+    let of_peer = done(&["export", &table, "--peer", "192.0.2.1", "--columns", "next_hop"]).out;
+    assert_eq!(of_peer, "prefix\tnext_hop\n10.0.0.0/8\t192.0.2.1\n");
+    let cut = files.with("cut.txt", &PRINTED[..PRINTED.find("   2001:db8::9").unwrap()]);
+    let damaged = execute(&["export", "--paths", "--strict", &cut]);
+    assert!(damaged.code == 2 && damaged.err.contains("breaks off"), "{}", damaged.err);
+}
+
+#[test]
+fn extended_communities_and_aggregators() {
+    let files = Files::new();
+    let attributes = [
+        &[0x40, 1, 1, 0][..],                          // ORIGIN
+        &[0x40, 2, 4, 2, 1, 0xfb, 0xf4],               // AS_PATH: 64500
+        &[0x40, 3, 4, 192, 0, 2, 1],                   // NEXT_HOP
+        &[0xc0, 7, 6, 0x5b, 0xa0, 192, 0, 2, 7],       // AGGREGATOR: AS_TRANS
+        &[0xc0, 16, 16, 0, 2, 0xfb, 0xf4, 0, 0, 0, 9], // rt:64500:9
+        &[3, 12, 0, 0, 0, 0, 0, 8],                    // an encapsulation
+        &[0xc0, 18, 8, 0, 1, 0, 0, 192, 0, 2, 7],      // AS4_AGGREGATOR: 65536
+    ]
+    .concat();
+    let len = attributes.len() as u8;
+    let record = [
+        &[0x56, 0x29, 0x78, 0x80, 0, 16, 0, 1, 0, 0, 0, 16 + 27 + len][..],
+        &[0xfb, 0xf4, 0xfd, 0xe8, 0, 0, 0, 1, 192, 0, 2, 1, 192, 0, 2, 2],
+        &[0xff; 16],
+        &[0, 27 + len, 2, 0, 0, 0, len],
+        &attributes,
+        &[24, 198, 51, 100],
+    ]
+    .concat();
+    let path = files.path("updates.mrt");
+    std::fs::write(&path, record).unwrap();
+    let all = lines(&[&path]);
+    let ends = r#""extended_communities":["rt:64500:9","0x030c000000000008"],"aggregator_as":65536,"aggregator_address":"192.0.2.7"}"#;
+    assert!(all.len() == 1 && all[0].ends_with(ends), "{all:?}");
+    for (community, found) in [
+        ("rt:64500:9", 1),
+        ("RT:*:9", 1),
+        ("1:2,0x030C000000000008", 1),
+        ("soo:64500:9", 0),
+        ("64500:9", 0),
+        ("*:64500:9", 0),
+    ] {
+        assert_eq!(lines(&[&path, "--community", community]).len(), found, "{community}");
+    }
+}
 
 #[test]
 fn what_has_no_paths_is_refused() {

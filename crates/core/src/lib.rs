@@ -69,7 +69,9 @@ pub use persist::{Persist, SharedBytes, TableRef, TableSource};
 pub use prefix::{AnyPrefix, Prefix};
 pub use ranges::{Range, Ranges};
 pub use routes::{Route, Routes};
-pub use update::{Attributes, BgpAttributes, Change, ColumnKind, ScalarType, Update, Value, Vrf};
+pub use update::{
+    Aggregator, Attributes, BgpAttributes, Change, ColumnKind, ScalarType, Update, Value, Vrf,
+};
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

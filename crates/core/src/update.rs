@@ -1,4 +1,4 @@
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 
 use crate::{AnyPrefix, NextHops};
 
@@ -79,6 +79,22 @@ pub struct BgpAttributes<'a> {
     pub origin: Option<u8>,
     /// Communities as text, `"64500:1 64500:2"`; empty unless requested.
     pub communities: &'a str,
+    /// Extended communities as text, `"rt:64500:1 soo:192.0.2.1:7 0x030c000000000008"`; empty unless requested. Tables
+    /// do not keep them.
+    pub extended_communities: &'a str,
+    /// AGGREGATOR, if present. Tables do not keep it.
+    pub aggregator: Option<Aggregator>,
+    /// Whether the router that printed its table has chosen this path; `None` if the source does not say.
+    pub best: Option<bool>,
+}
+
+/// The router that has made one route of several (RFC 4271, 5.1.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aggregator {
+    /// Its AS.
+    pub asn: u32,
+    /// Its address, or another number of 32 bits that identifies it.
+    pub address: Ipv4Addr,
 }
 
 /// The kind of values in an attribute column. Any column may also hold [`Value::Null`].

@@ -29,7 +29,11 @@ pub fn all(
     config: &ServeConfig,
     after: impl Fn(&str) -> Option<String>,
 ) -> Result<Vec<FeedSource>, ConfigError> {
-    let bgp = BgpOptions { as_path: true, communities: config.tables.communities };
+    let bgp = BgpOptions {
+        as_path: true,
+        communities: config.tables.communities,
+        ..BgpOptions::default()
+    };
     let make = |source: ConfiguredSource| {
         let given =
             Given { settings: format!("{source:?} {bgp:?}"), table: source.table.clone(), bgp };

@@ -1,18 +1,19 @@
 //! Writes all BGP paths of an archive: a row for each path of each peer.
 
 use std::io::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    ListBuilder, StringBuilder, StringDictionaryBuilder, TimestampMicrosecondBuilder, UInt32Builder,
+    BooleanBuilder, ListBuilder, StringBuilder, StringDictionaryBuilder,
+    TimestampMicrosecondBuilder, UInt32Builder,
 };
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
-use fibula_core::{AnyPrefix, BgpAttributes};
+use fibula_core::{Aggregator, AnyPrefix, BgpAttributes};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -87,6 +88,14 @@ struct Row<'a> {
     med: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     communities: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    extended_communities: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aggregator_as: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aggregator_address: Option<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best: Option<bool>,
 }
 
 impl BgpPath<'_> {
@@ -97,6 +106,14 @@ impl BgpPath<'_> {
     fn time(&self) -> Option<u64> {
         Some(self.time).filter(|&time| time > 0)
     }
+}
+
+fn extended<'a>(bgp: Option<&BgpAttributes<'a>>) -> &'a str {
+    bgp.map_or("", |bgp| bgp.extended_communities)
+}
+
+fn aggregator(bgp: Option<&BgpAttributes<'_>>) -> Option<Aggregator> {
+    bgp.and_then(|bgp| bgp.aggregator)
 }
 
 /// The name of the ORIGIN attribute's value.
@@ -116,7 +133,8 @@ fn known(number: u32) -> Option<u32> {
 ///
 /// Columns: `time` (UTC), `change` (`announce` or `withdraw`), `peer_address`, `peer_as`, `view`, `vrf`, `prefix`,
 /// `path_id`, `next_hop`, `as_path` (text, sets in braces), `origin_as`, `origin` (`IGP`, `EGP`, `INCOMPLETE`),
-/// `local_pref`, `med`, `communities` (a list of texts). What a path does not have is null.
+/// `local_pref`, `med`, `communities` and `extended_communities` (lists of texts), `aggregator_as`,
+/// `aggregator_address`, `best`. What a path does not have is null.
 ///
 /// ```
 /// use fibula_core::BgpAttributes;
@@ -237,6 +255,10 @@ fn write_json(path: &BgpPath<'_>, out: &mut impl Write) -> Result<(), ExportErro
         local_pref: bgp.and_then(|bgp| bgp.local_pref),
         med: bgp.and_then(|bgp| bgp.med),
         communities: bgp.map_or("", |bgp| bgp.communities).split_ascii_whitespace().collect(),
+        extended_communities: extended(bgp).split_ascii_whitespace().collect(),
+        aggregator_as: aggregator(bgp).map(|of| of.asn),
+        aggregator_address: aggregator(bgp).map(|of| of.address),
+        best: bgp.and_then(|bgp| bgp.best),
     };
     serde_json::to_writer(&mut *out, &row).map_err(std::io::Error::from)?;
     Ok(out.write_all(b"\n")?)
@@ -244,7 +266,7 @@ fn write_json(path: &BgpPath<'_>, out: &mut impl Write) -> Result<(), ExportErro
 
 fn schema() -> Arc<Schema> {
     let few = || DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-    let list = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
+    let list = || DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
     let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     Arc::new(Schema::new(vec![
         Field::new("time", utc, true),
@@ -261,7 +283,11 @@ fn schema() -> Arc<Schema> {
         Field::new("origin", few(), true),
         Field::new("local_pref", DataType::UInt32, true),
         Field::new("med", DataType::UInt32, true),
-        Field::new("communities", list, true),
+        Field::new("communities", list(), true),
+        Field::new("extended_communities", list(), true),
+        Field::new("aggregator_as", DataType::UInt32, true),
+        Field::new("aggregator_address", few(), true),
+        Field::new("best", DataType::Boolean, true),
     ]))
 }
 
@@ -287,6 +313,10 @@ struct Batch {
     local_pref: UInt32Builder,
     med: UInt32Builder,
     communities: ListBuilder<StringBuilder>,
+    extended_communities: ListBuilder<StringBuilder>,
+    aggregator_as: UInt32Builder,
+    aggregator_address: Few,
+    best: BooleanBuilder,
     text: String,
 }
 
@@ -310,11 +340,12 @@ impl Batch {
         self.origin.append_option(bgp.and_then(origin));
         self.local_pref.append_option(bgp.and_then(|bgp| bgp.local_pref));
         self.med.append_option(bgp.and_then(|bgp| bgp.med));
-        let communities = bgp.map_or("", |bgp| bgp.communities);
-        for community in communities.split_ascii_whitespace() {
-            self.communities.values().append_value(community);
-        }
-        self.communities.append(!communities.is_empty());
+        append_words(&mut self.communities, bgp.map_or("", |bgp| bgp.communities));
+        append_words(&mut self.extended_communities, extended(bgp));
+        self.aggregator_as.append_option(aggregator(bgp).map(|of| of.asn));
+        let address = aggregator(bgp).map(|of| of.address.into());
+        append(&mut self.aggregator_address, &mut self.text, address);
+        self.best.append_option(bgp.and_then(|bgp| bgp.best));
     }
 
     fn finish(&mut self) -> Result<RecordBatch, ExportError> {
@@ -335,9 +366,21 @@ impl Batch {
             Arc::new(self.local_pref.finish()),
             Arc::new(self.med.finish()),
             Arc::new(self.communities.finish()),
+            Arc::new(self.extended_communities.finish()),
+            Arc::new(self.aggregator_as.finish()),
+            Arc::new(self.aggregator_address.finish()),
+            Arc::new(self.best.finish()),
         ];
         Ok(RecordBatch::try_new(schema(), columns)?)
     }
+}
+
+/// A list of the words; null if there are none.
+fn append_words(column: &mut ListBuilder<StringBuilder>, words: &str) {
+    for word in words.split_ascii_whitespace() {
+        column.values().append_value(word);
+    }
+    column.append(!words.is_empty());
 }
 
 fn append(column: &mut Few, text: &mut String, address: Option<IpAddr>) {

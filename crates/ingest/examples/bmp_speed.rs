@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             decode(BgpOptions::default());
         });
         let all = fastest(|| {
-            decode(BgpOptions { as_path: true, communities: true });
+            decode(BgpOptions { as_path: true, communities: true, extended_communities: true });
         });
         let theirs = fastest(|| {
             // The type is of a crate of theirs.

@@ -10,7 +10,7 @@
 //! | rtnetlink | a kernel's messages about its routes | [`netlink::NetlinkDecoder`] |
 //! | JSON | the ranges that cloud providers publish; arrays and objects of prefixes | by [`read`] |
 //! | Parquet, Arrow | tables of data frames and databases | by [`read`], with [`ReadOptions::columnar`] |
-//! | lines of fixed forms | registries' `delegated` files, `bgpdump -m`, `ip route`, `route -n` | by [`read`] |
+//! | lines of fixed forms | registries' `delegated` files, `bgpdump -m`, `show ip bgp`, `ip route` | by [`read`] |
 //!
 //! A [`Decoder`] gets bytes and calls a [`Sink`]; it does no I/O, uses no clock and never panics
 //! on any input. A [`Driver`] connects it with an input that arrives in pieces, pauses and breaks off.

@@ -82,6 +82,8 @@ pub enum Format {
     PrefixList,
     /// The output of `fibula diff`.
     Diff,
+    /// A router's output for `show ip bgp`, with [`ReadOptions::all_paths`] all of it.
+    ShowBgp,
     /// Parquet; see [`ReadOptions::columnar`].
     Parquet,
     /// Arrow IPC, a file or a stream.
@@ -89,7 +91,7 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [(Self, &'static str); 19] = [
+    const ALL: [(Self, &'static str); 20] = [
         (Self::Auto, "auto"),
         (Self::Text, "text"),
         (Self::Csv, "csv"),
@@ -107,6 +109,7 @@ impl Format {
         (Self::Ipset, "ipset"),
         (Self::PrefixList, "prefix-list"),
         (Self::Diff, "diff"),
+        (Self::ShowBgp, "show-bgp"),
         (Self::Parquet, "parquet"),
         (Self::Arrow, "arrow"),
     ];
@@ -179,6 +182,10 @@ pub struct ReadOptions<'a> {
     pub as_path: bool,
     /// Provides [`BgpAttributes::communities`](fibula_core::BgpAttributes::communities) as text.
     pub communities: bool,
+    /// Provides [`BgpAttributes::extended_communities`](fibula_core::BgpAttributes::extended_communities) as text.
+    pub extended_communities: bool,
+    /// Provides all paths of a table that a router printed ([`Format::ShowBgp`]), rather than those that it chose.
+    pub all_paths: bool,
     /// Refuses formats that are tables and never updates; see [`Format::has_updates`].
     pub only_updates: bool,
     /// Options for text: columns, header, delimiter, host bits.
@@ -197,6 +204,8 @@ impl fmt::Debug for ReadOptions<'_> {
             .field("allow_empty", &self.allow_empty)
             .field("as_path", &self.as_path)
             .field("communities", &self.communities)
+            .field("extended_communities", &self.extended_communities)
+            .field("all_paths", &self.all_paths)
             .field("only_updates", &self.only_updates)
             .field("text", &self.text)
             .finish_non_exhaustive()

@@ -279,8 +279,8 @@ fn columnar(
 }
 
 fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
-    let ReadOptions { as_path, communities, .. } = *options;
-    let bgp = BgpOptions { as_path, communities };
+    let ReadOptions { as_path, communities, extended_communities, .. } = *options;
+    let bgp = BgpOptions { as_path, communities, extended_communities };
     match format {
         Format::Mrt => Box::new(MrtDecoder::new(bgp)),
         Format::Bmp => Box::new(BmpDecoder::new(bgp)),
@@ -288,7 +288,7 @@ fn decoder(format: Format, options: &ReadOptions<'_>) -> Box<dyn Decoder> {
         Format::Mmdb => Box::new(MmdbDecoder::default()),
         Format::Fpm => Box::new(FpmDecoder::default()),
         Format::Json => Box::new(JsonDecoder::new(options.text.host_bits)),
-        other => lines::decoder(other)
+        other => lines::decoder(other, options.all_paths)
             .unwrap_or_else(|| Box::new(TextDecoder::new(options.text.clone(), other))),
     }
 }

@@ -52,7 +52,10 @@ fn archive_files() -> Vec<(PathBuf, PathBuf)> {
     ARCHIVES.map(pair).into()
 }
 
-/// The line that bgpdump should have printed, up to the MED, from its letter on.
+/// OpenBGPD wrote an aggregator of four-byte AS into a dump with two-byte ones, which bgpdump does not expect.
+const MISREAD: (&str, &str) = ("0 253.232.192.168", "65000 192.168.0.15");
+
+/// The line that bgpdump should have printed, up to the MED, from its letter on, and the aggregator.
 fn line(bgp: &Bgp, event: &Event, like: &Line<'_>) -> String {
     let peer = &bgp.peers[event.peer as usize];
     let address = peer.address.expect("known");
@@ -73,10 +76,11 @@ fn line(bgp: &Bgp, event: &Event, like: &Line<'_>) -> String {
     // bgpdump's output if there is no next hop: the dump of IPv6 ADD-PATH routes has none.
     let next_hop = route.next_hop.unwrap_or(IpAddr::from([255; 4]));
     format!(
-        "{head}{id}|{}|{origin}|{next_hop}|{}|{}",
+        "{head}{id}|{}|{origin}|{next_hop}|{}|{}|{}",
         route.as_path,
         route.local_pref.unwrap_or(0),
         route.med.unwrap_or(0),
+        route.aggregator,
     )
 }
 
@@ -101,11 +105,16 @@ impl<'a> Line<'a> {
 
     /// The fields that are compared.
     fn compared(&self) -> String {
-        let fields = match self.rest.contains("|W|") {
-            true => 5,
-            false => 10 + usize::from(self.has_path_id()),
-        };
-        self.rest.split('|').take(fields).map(normal).collect::<Vec<_>>().join("|")
+        let fields: Vec<String> = self.rest.split('|').map(normal).collect();
+        if self.rest.contains("|W|") {
+            return fields[..5].join("|");
+        }
+        // Between the MED and the aggregator are communities, if it prints some, and ATOMIC_AGGREGATE.
+        let med = 9 + usize::from(self.has_path_id());
+        let atomic = fields.iter().rposition(|field| matches!(&**field, "AG" | "NAG"));
+        let aggregator = &fields[atomic.expect("of a route") + 1];
+        let aggregator = if aggregator == MISREAD.0 { MISREAD.1 } else { aggregator };
+        format!("{}|{aggregator}", fields[..=med].join("|"))
     }
 }
 
@@ -166,6 +175,8 @@ fn text_agrees(mrt: &Path, text: &Path) -> usize {
             route.med = route.med.filter(|&n| n > 0);
             route.origin = route.origin.or(Some(2));
             route.communities.clear();
+            route.extended_communities.clear();
+            route.aggregator = route.aggregator.replace(MISREAD.0, MISREAD.1);
         }
         (peer.address, peer.asn, event)
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::{Bgp, Event, Route, archives, cuts, mrt_files, name, read_bgp};
 use bgpkit_parser::BgpkitParser;
-use bgpkit_parser::models::{AsPathSegment, BgpElem, ElemType};
+use bgpkit_parser::models::{AsPathSegment, BgpElem, ElemType, ExtendedCommunity, MetaCommunity};
 use fibula_ingest::decompress;
 
 /// Where the two differ, and why we think that we are right. (The first three are compared with the same
@@ -27,13 +27,15 @@ fn ours(bgp: &Bgp, event: &Event, is_table: bool) -> String {
     match &event.route {
         None => format!("{head} W {} {id}", event.prefix),
         Some(route) => format!(
-            "{head} A {} {id} {:?} {:?} [{}] {:?} {:?}",
+            "{head} A {} {id} {:?} {:?} [{}] {:?} {:?} [{}] [{}]",
             event.prefix,
             route.next_hop,
             route.origin_as,
             route.as_path,
             route.local_pref.unwrap_or(0),
             route.med.unwrap_or(0),
+            route.aggregator,
+            route.extended_communities,
         ),
     }
 }
@@ -74,13 +76,68 @@ fn theirs(elem: &BgpElem, is_table: bool) -> String {
             }
         })
         .collect();
+    let aggregator = elem.aggr_asn.zip(elem.aggr_ip).map(|(asn, ip)| format!("{asn} {ip}"));
+    let extended: Vec<String> =
+        elem.communities.iter().flatten().filter_map(extended_community).collect();
     format!(
-        "{head} A {prefix} {id} {:?} {origin:?} [{}] {:?} {:?}",
+        "{head} A {prefix} {id} {:?} {origin:?} [{}] {:?} {:?} [{}] [{}]",
         elem.next_hop,
         path.join(" "),
         elem.local_pref.unwrap_or(0),
         elem.med.unwrap_or(0),
+        aggregator.unwrap_or_default(),
+        extended.join(" "),
     )
+}
+
+/// An extended community as we print it; `None` for one of another kind.
+fn extended_community(community: &MetaCommunity) -> Option<String> {
+    use ExtendedCommunity::{
+        LinkBandwidth, NonTransitiveFourOctetAs, NonTransitiveIpv4Addr, NonTransitiveOpaque,
+        NonTransitiveTwoOctetAs, Raw, TransitiveFourOctetAs, TransitiveIpv4Addr, TransitiveOpaque,
+        TransitiveTwoOctetAs,
+    };
+    let MetaCommunity::Extended(community) = community else { return None };
+    let name = |code: u8| [(2, "rt"), (3, "soo")].iter().find(|of| of.0 == code).map(|of| of.1);
+    let hex = |parts: &[&[u8]]| {
+        let digits: String = parts.concat().iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("0x{digits}")
+    };
+    Some(match community {
+        TransitiveTwoOctetAs(c) if let Some(name) = name(c.subtype) => {
+            format!("{name}:{}:{}", c.global_admin, u32::from_be_bytes(c.local_admin))
+        }
+        TransitiveIpv4Addr(c) if let Some(name) = name(c.subtype) => {
+            format!("{name}:{}:{}", c.global_admin, u16::from_be_bytes(c.local_admin))
+        }
+        TransitiveFourOctetAs(c) if let Some(name) = name(c.subtype) => {
+            format!("{name}:{}:{}", c.global_admin, u16::from_be_bytes(c.local_admin))
+        }
+        TransitiveTwoOctetAs(c) | NonTransitiveTwoOctetAs(c) => {
+            let asn = c.global_admin.to_u32().to_be_bytes();
+            let kind = u8::from(community.community_type());
+            hex(&[&[kind, c.subtype], &asn[2..], &c.local_admin])
+        }
+        TransitiveIpv4Addr(c) | NonTransitiveIpv4Addr(c) => {
+            let kind = u8::from(community.community_type());
+            hex(&[&[kind, c.subtype], &c.global_admin.octets(), &c.local_admin])
+        }
+        TransitiveFourOctetAs(c) | NonTransitiveFourOctetAs(c) => {
+            let asn = c.global_admin.to_u32().to_be_bytes();
+            let kind = u8::from(community.community_type());
+            hex(&[&[kind, c.subtype], &asn, &c.local_admin])
+        }
+        TransitiveOpaque(c) | NonTransitiveOpaque(c) => {
+            hex(&[&[u8::from(community.community_type()), c.subtype], &c.value])
+        }
+        LinkBandwidth(c) => {
+            let kind = u8::from(community.community_type());
+            let bandwidth = c.bandwidth.to_be_bytes();
+            hex(&[&[kind, 4], &c.global_admin.to_be_bytes(), &bandwidth])
+        }
+        Raw(bytes) => hex(&[bytes]),
+        other => panic!("not in these files: {other:?}"),
+    })
 }
 
 /// Compares every route and withdrawal of every file; returns how many files and how many lines there

@@ -14,7 +14,7 @@ use fibula_ingest::{Decoder, Tail, decompress};
 
 use crate::common::{Bgp, Event, cuts, files, name, read_bgp, text};
 
-const ALL: BgpOptions = BgpOptions { as_path: true, communities: true };
+const ALL: BgpOptions = BgpOptions { as_path: true, communities: true, extended_communities: true };
 
 fn streams() -> Vec<PathBuf> {
     let mut files = files(&cuts().join("bmp"));

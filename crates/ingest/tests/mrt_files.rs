@@ -230,6 +230,7 @@ fn cut_short(path: &Path) {
         let mut options = ReadOptions {
             as_path: true,
             communities: true,
+            extended_communities: true,
             salvage: true,
             ..ReadOptions::default()
         };

@@ -117,6 +117,7 @@ fn announce(
                 med: bgp.med,
                 origin,
                 communities: &bgp.communities,
+                ..BgpAttributes::default()
             };
             apply(live, table, prefix, peer, Change::Announce(Attributes::Bgp(&bgp)))
         }

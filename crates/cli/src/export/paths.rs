@@ -1,6 +1,7 @@
 //! `fibula export --paths`: all paths of all peers, as columns.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::str::FromStr;
@@ -27,8 +28,8 @@ use crate::table::{self, report_read};
 #[derive(ClapArgs, Debug)]
 #[command(next_help_heading = "All paths of BGP")]
 pub struct PathArgs {
-    /// Write every path of every peer (MRT, BMP, texts of bgpdump) in place of a route for each prefix: parquet, arrow
-    /// or jsonl
+    /// Write every path of every peer (MRT, BMP, texts of bgpdump and show ip bgp) in place of a route for each prefix:
+    /// parquet, arrow or jsonl
     #[arg(long, conflicts_with_all = ["layer", "compress", "columns", "tags", "at", "synthetic_hops", "family"])]
     pub paths: bool,
     /// Only paths to prefixes that this table covers
@@ -41,7 +42,7 @@ pub struct PathArgs {
     /// or what is between two AS
     #[arg(long, value_name = "REGEX", value_parser = parse_regex, requires = "paths")]
     path_regex: Option<Regex>,
-    /// Only paths with one of these communities; * is any part (64500:*)
+    /// Only paths with one of these communities; * is any part (64500:*, rt:64500:*), others are hexadecimal (0x...)
     #[arg(long, value_name = "COMMUNITY,...", value_delimiter = ',', requires = "paths")]
     community: Vec<Community>,
 }
@@ -63,11 +64,25 @@ impl FromStr for Community {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_part = |part: &&str| *part == "*" || part.parse::<u32>().is_ok();
+        let is_number = |part: &str| part == "*" || part.parse::<u32>().is_ok();
+        let is_hex = |digits: &str| {
+            matches!(digits.len(), 16 | 40) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        let text = text.to_ascii_lowercase();
         let parts: Vec<_> = text.split(':').collect();
-        match matches!(parts.len(), 2 | 3) && parts.iter().all(is_part) {
+        let is_community = match *parts {
+            ["rt" | "soo", of, number] => {
+                (is_number(of) || of.parse::<Ipv4Addr>().is_ok()) && is_number(number)
+            }
+            [bytes] => bytes.strip_prefix("0x").is_some_and(is_hex),
+            _ => matches!(parts.len(), 2 | 3) && parts.iter().all(|part| is_number(part)),
+        };
+        match is_community {
             true => Ok(Self(parts.into_iter().map(str::to_owned).collect())),
-            false => Err("a community is 64500:1, 64500:1:2 or 64500:*"),
+            false => Err(
+                "a community is 64500:1, 64500:1:2, rt:64500:1, soo:64500:1 or 0x and 16 or 40 digits; * is any \
+                     part",
+            ),
         }
     }
 }
@@ -75,8 +90,10 @@ impl FromStr for Community {
 impl Community {
     fn matches(&self, community: &str) -> bool {
         let parts = community.split(':');
+        // A part of an extended community is its kind, which is no number.
+        let is_any = |part: &str, wanted: &str| wanted == "*" && !matches!(part, "rt" | "soo");
         parts.clone().count() == self.0.len()
-            && parts.zip(&self.0).all(|(part, wanted)| wanted == "*" || part == wanted)
+            && parts.zip(&self.0).all(|(part, wanted)| part == wanted || is_any(part, wanted))
     }
 }
 
@@ -198,6 +215,7 @@ impl Paths<'_, '_> {
         let mut show = |progress| bar.get_or_insert_with(|| Bar::new(name)).show(progress);
         let mut options = read.decoder().map_err(Stopped::Read)?;
         (options.as_path, options.communities) = (true, true);
+        (options.extended_communities, options.all_paths) = (true, true);
         options.progress = Some(&mut show);
         let report = fibula_ingest::read(&spec, &mut options, self);
         drop(bar);
@@ -207,7 +225,8 @@ impl Paths<'_, '_> {
         let report = report.map_err(|error| Stopped::Read(error.into()))?;
         if self.foreign {
             let what = format_args!("{name}: {} has no paths of BGP", report.format);
-            let what = Failure::new(what).hint("--paths reads MRT, BMP and the text of bgpdump");
+            let what = Failure::new(what)
+                .hint("--paths reads MRT, BMP, RIS Live, the text of bgpdump and of show ip bgp");
             return Err(Stopped::Read(what));
         }
         report_read(name, &report, &self.damage);
@@ -238,9 +257,9 @@ impl Paths<'_, '_> {
                 (origin_as.is_empty() || bgp.origin_as.is_some_and(|of| origin_as.contains(&of)))
                     && path_regex.as_ref().is_none_or(|regex| regex.is_match(bgp.as_path))
                     && (community.is_empty()
-                        || bgp
-                            .communities
-                            .split_ascii_whitespace()
+                        || [bgp.communities, bgp.extended_communities]
+                            .iter()
+                            .flat_map(|text| text.split_ascii_whitespace())
                             .any(|found| community.iter().any(|wanted| wanted.matches(found))))
             }
         };
@@ -313,7 +332,24 @@ mod tests {
         assert!(matches("64500:1", "64500:1") && matches("64500:*", "64500:77"));
         assert!(matches("*:1:*", "2:1:3") && !matches("64500:*", "64500:1:2"));
         assert!(!matches("64500:1", "64500:11") && !matches("64500:*", "6450:1"));
-        for bad in ["", "64500", "a:b", "1:2:3:4", "64500:", "64500:4294967296"] {
+        assert!(matches("rt:64500:*", "rt:64500:9") && matches("RT:*:9", "rt:192.0.2.1:9"));
+        assert!(!matches("rt:64500:9", "soo:64500:9") && !matches("*:64500:9", "rt:64500:9"));
+        assert!(!matches("rt:64500:9", "64500:9") && matches("soo:192.0.2.1:9", "soo:192.0.2.1:9"));
+        assert!(matches("0x030C000000000008", "0x030c000000000008"));
+        for bad in [
+            "",
+            "64500",
+            "a:b",
+            "1:2:3:4",
+            "64500:",
+            "64500:4294967296",
+            "rt:1",
+            "rt:1:2:3",
+            "rt:1:192.0.2.1",
+            "0x03",
+            "0x030c00000000000g",
+            "030c000000000008",
+        ] {
             assert!(bad.parse::<Community>().is_err(), "{bad}");
         }
     }

@@ -58,7 +58,7 @@ impl Neighbour {
             hold_time: 90,
             families: vec![AfiSafi::IPV4, AfiSafi::IPV6],
             add_path: false,
-            attributes: BgpOptions { as_path: true, communities: true },
+            attributes: BgpOptions { as_path: true, communities: true, ..BgpOptions::default() },
             table: String::new(),
             source: None,
             most_routes: None,

@@ -276,7 +276,7 @@ fn archives_with_flipped_bits() {
         }
         let mut source = folder(directory.path(), Duration::ZERO, None);
         if let Endpoint::Folder(folder) = &mut source.endpoint {
-            let options = BgpOptions { as_path: true, communities: true };
+            let options = BgpOptions { as_path: true, communities: true, ..BgpOptions::default() };
             folder.decoder = Arc::new(move || Box::new(MrtDecoder::new(options)));
         }
         let net = Net::start(vec![source]);

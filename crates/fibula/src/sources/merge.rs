@@ -207,6 +207,8 @@ impl Merge {
             allow_empty: self.settings.allow_empty,
             as_path: self.settings.builder.as_path,
             communities: self.settings.builder.communities,
+            extended_communities: false,
+            all_paths: self.settings.builder.peer != PeerChoice::Best,
             only_updates: false,
             text: self.settings.text.clone(),
             columnar: columnar::reader(),

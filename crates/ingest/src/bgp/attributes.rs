@@ -1,14 +1,15 @@
 //! Path attributes (RFC 4271, 4.3).
 
 use std::fmt::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
-use fibula_core::BgpAttributes;
+use fibula_core::{Aggregator, BgpAttributes};
 
 use super::BgpOptions;
 use super::as_path::AsPath;
 use super::code::{self, check_flags, is_unrecognized, list_of, name};
 use super::cursor::{Afi, AsWidth, Cursor, DecodeFault};
+use super::extended;
 use super::rules::RouteFacts;
 
 /// The replacement for an AS number that does not fit in two bytes.
@@ -56,14 +57,16 @@ pub(crate) struct PathAttributes<'a> {
     origin: Option<u8>,
     as_path: Option<AsPath<'a>>,
     as4_path: Option<AsPath<'a>>,
-    aggregator: Option<u32>,
-    has_as4_aggregator: bool,
+    aggregator: Option<Aggregator>,
+    as4_aggregator: Option<Aggregator>,
     next_hop: Option<IpAddr>,
     mp_next_hop: Option<IpAddr>,
     med: Option<u32>,
     local_pref: Option<u32>,
     communities: &'a [u8],
     large_communities: &'a [u8],
+    extended_communities: &'a [u8],
+    ipv6_extended_communities: &'a [u8],
     /// The codes below 64 that were there, a bit each.
     seen: u64,
     /// The first attribute that is marked well-known and is none of those that are.
@@ -95,6 +98,7 @@ impl Missing {
 pub(crate) struct Scratch {
     as_path: String,
     communities: String,
+    extended_communities: String,
     merged: Vec<u8>,
 }
 
@@ -180,12 +184,23 @@ impl<'a> PathAttributes<'a> {
             code::NEXT_HOP => self.next_hop = Some(value.address(Afi::V4, name)?),
             code::MULTI_EXIT_DISC => self.med = Some(value.u32(name)?),
             code::LOCAL_PREF => self.local_pref = Some(value.u32(name)?),
-            // RFC 7607; RFC 7606, 7.7: an invalid one is discarded.
-            code::AGGREGATOR if value.rest().len() == width.bytes() + 4 => {
-                self.aggregator = Some(value.asn(width, name)?).filter(|&asn| asn != 0);
+            // RFC 7606, 7.7: an invalid one is discarded. That of AS 0 (RFC 7607) is in archives.
+            code::AGGREGATOR => {
+                let width = match (value.rest().len(), context) {
+                    (len, AttributeContext::Session { .. }) if len != width.bytes() + 4 => None,
+                    // Some collectors have the other width here than in the paths.
+                    (6, _) => Some(AsWidth::Two),
+                    (8, _) => Some(AsWidth::Four),
+                    _ => None,
+                };
+                if let Some(width) = width {
+                    self.aggregator = Some(read_aggregator(value, width, name)?);
+                }
             }
             code::COMMUNITIES => self.communities = value.rest(),
             code::LARGE_COMMUNITIES => self.large_communities = value.rest(),
+            code::EXTENDED_COMMUNITIES => self.extended_communities = value.rest(),
+            code::IPV6_EXTENDED_COMMUNITIES => self.ipv6_extended_communities = value.rest(),
             code::MP_REACH_NLRI => self.take_reach(value, context)?,
             code::MP_UNREACH_NLRI if context != AttributeContext::Table => {
                 let (afi, safi) = (value.u16(name)?, value.u8(name)?);
@@ -194,7 +209,8 @@ impl<'a> PathAttributes<'a> {
             // From a speaker of two-byte numbers; collectors keep them in records of four-byte ones. An invalid one is
             // discarded (RFC 6793, 6; RFC 7607).
             code::AS4_AGGREGATOR if value.rest().len() == 8 => {
-                self.has_as4_aggregator = value.u32(name)? != 0;
+                let aggregator = read_aggregator(value, AsWidth::Four, name)?;
+                self.as4_aggregator = Some(aggregator).filter(|found| found.asn != 0);
             }
             code::AS4_PATH => {
                 let is_sound = |path: &AsPath<'_>| {
@@ -315,6 +331,7 @@ impl<'a> PathAttributes<'a> {
     ) -> BgpAttributes<'s> {
         scratch.as_path.clear();
         scratch.communities.clear();
+        scratch.extended_communities.clear();
         let path = match (self.as_path, self.as4_path) {
             (Some(path), Some(as4)) if !self.as4_is_stale() => {
                 Some(path.complete(as4, &mut scratch.merged))
@@ -329,6 +346,10 @@ impl<'a> PathAttributes<'a> {
         if options.communities {
             self.write_communities(&mut scratch.communities);
         }
+        if options.extended_communities {
+            let (four, six) = (self.extended_communities, self.ipv6_extended_communities);
+            extended::write(four, six, &mut scratch.extended_communities);
+        }
         BgpAttributes {
             next_hop: self.either_next_hop(is_mp),
             origin_as: path.and_then(AsPath::origin),
@@ -338,13 +359,20 @@ impl<'a> PathAttributes<'a> {
             med: self.med,
             origin: self.origin,
             communities: &scratch.communities,
+            extended_communities: &scratch.extended_communities,
+            aggregator: match (self.aggregator, self.as4_aggregator) {
+                (Some(old), Some(new)) if old.asn == AS_TRANS => Some(new),
+                (aggregator, _) => aggregator,
+            },
+            best: None,
         }
     }
 
     /// Whether an old speaker aggregated after the new one that wrote AS4_PATH (RFC 6793, 4.2.3): both
     /// aggregators are there, and the old one's AS is a real one.
     fn as4_is_stale(&self) -> bool {
-        self.has_as4_aggregator && self.aggregator.is_some_and(|asn| asn != AS_TRANS)
+        let is_real = |old: Aggregator| old.asn != AS_TRANS && old.asn != 0;
+        self.as4_aggregator.is_some() && self.aggregator.is_some_and(is_real)
     }
 
     fn write_communities(&self, out: &mut String) {
@@ -361,6 +389,15 @@ impl<'a> PathAttributes<'a> {
         }
         out.truncate(out.trim_end().len());
     }
+}
+
+fn read_aggregator(
+    mut value: Cursor<'_>,
+    width: AsWidth,
+    name: &'static str,
+) -> Result<Aggregator, DecodeFault> {
+    let (asn, address) = (value.asn(width, name)?, value.u32(name)?);
+    Ok(Aggregator { asn, address: Ipv4Addr::from(address) })
 }
 
 /// The flags, the code and the value of the next attribute.

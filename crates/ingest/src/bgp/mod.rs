@@ -45,6 +45,7 @@ mod attributes;
 mod capability;
 mod code;
 mod cursor;
+mod extended;
 mod message;
 mod nlri;
 mod open;
@@ -74,4 +75,6 @@ pub struct BgpOptions {
     pub as_path: bool,
     /// [`BgpAttributes::communities`](fibula_core::BgpAttributes::communities) as text, including large communities.
     pub communities: bool,
+    /// [`BgpAttributes::extended_communities`](fibula_core::BgpAttributes::extended_communities) as text.
+    pub extended_communities: bool,
 }

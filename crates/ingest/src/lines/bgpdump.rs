@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Update};
+use fibula_core::{Aggregator, AnyPrefix, Attributes, BgpAttributes, Change, Update};
 
 use super::dialects::{Action, Element, element};
 use super::{Form, excerpt};
@@ -95,6 +95,8 @@ impl Form for Bgpdump {
                         _ => None,
                     },
                     communities: route.communities,
+                    aggregator: aggregator(route.aggregator),
+                    ..BgpAttributes::default()
                 };
                 (prefixes, path_id, Change::Announce(Attributes::Bgp(&attributes)))
             }
@@ -112,9 +114,13 @@ impl Form for Bgpdump {
     }
 }
 
+fn aggregator((asn, address): (&str, &str)) -> Option<Aggregator> {
+    Some(Aggregator { asn: asn.parse().ok()?, address: address.parse().ok()? })
+}
+
 /// The origin AS and the length of a path as text, in which a set counts once and confederations do not, and what the
 /// rules look at.
-fn path_facts(path: &str) -> (Option<u32>, u32, PathFacts) {
+pub(super) fn path_facts(path: &str) -> (Option<u32>, u32, PathFacts) {
     let (mut origin, mut len, mut confederation) = (None, 0, false);
     let mut facts = PathFacts { is_empty: true, ..PathFacts::default() };
     for part in path.split(' ').filter(|part| !part.is_empty()) {

@@ -43,6 +43,8 @@ pub(super) struct RouteText<'a> {
     pub(super) local_pref: &'a str,
     pub(super) med: &'a str,
     pub(super) communities: &'a str,
+    /// AS and address, with a blank between them.
+    pub(super) aggregator: (&'a str, &'a str),
 }
 
 pub(super) fn is_line(line: &str) -> bool {
@@ -94,6 +96,10 @@ fn fewer(line: &str) -> Cow<'static, str> {
     wrong("fewer fields than a route has", line)
 }
 
+fn in_one_field(aggregator: Option<&str>) -> (&str, &str) {
+    aggregator.and_then(|text| text.split_once(' ')).unwrap_or_default()
+}
+
 fn bgpdump<'a>(line: &str, fields: &[&'a str]) -> Result<Element<'a>, Cow<'static, str>> {
     let [kind, time, what, address, asn, ref rest @ ..] = *fields else {
         return Err(wrong("not a line of bgpdump -m", line));
@@ -114,8 +120,16 @@ fn bgpdump<'a>(line: &str, fields: &[&'a str]) -> Result<Element<'a>, Cow<'stati
     };
     let action = match (what, rest) {
         ("W", _) => Action::Withdraw(prefix, path_id),
-        ("A" | "B", &[path, origin, next_hop, local_pref, med, communities, ..]) => {
-            let route = RouteText { path, origin, next_hop, local_pref, med, communities };
+        ("A" | "B", &[path, origin, next_hop, local_pref, med, ref rest @ ..]) => {
+            let (communities, rest) = match *rest {
+                // Of BGP messages of 1999 without communities, the field is not there.
+                ["AG" | "NAG", ..] => ("", rest),
+                [communities, ref rest @ ..] => (communities, rest),
+                [] => return Err(fewer(line)),
+            };
+            let aggregator = in_one_field(rest.get(1).copied());
+            let route =
+                RouteText { path, origin, next_hop, local_pref, med, communities, aggregator };
             Action::Announce(prefix, path_id, route)
         }
         ("A" | "B", _) => return Err(fewer(line)),
@@ -135,14 +149,14 @@ fn bgpkit<'a>(
         [path, ref rest @ ..] => {
             let is_origin = |text: &&str| matches!(*text, "IGP" | "EGP" | "INCOMPLETE");
             let rest = if rest.get(1).is_some_and(is_origin) { &rest[1..] } else { rest };
-            let [origin, next_hop, local_pref, med, communities, ..] = *rest else {
+            let [origin, next_hop, local_pref, med, communities, ref rest @ ..] = *rest else {
                 return Err(fewer(line));
             };
-            Action::Announce(
-                prefix,
-                0,
-                RouteText { path, origin, next_hop, local_pref, med, communities },
-            )
+            let field = |at: usize| rest.get(at).copied().unwrap_or_default();
+            let aggregator = (field(1), field(2));
+            let route =
+                RouteText { path, origin, next_hop, local_pref, med, communities, aggregator };
+            Action::Announce(prefix, 0, route)
         }
         [] => return Err(fewer(line)),
     };
@@ -175,6 +189,7 @@ fn bgpreader<'a>(
                     local_pref: none,
                     med: none,
                     communities,
+                    aggregator: (none, none),
                 },
             )
         }
@@ -195,7 +210,8 @@ fn bgpscanner<'a>(
     what: &str,
     fields: &[&'a str],
 ) -> Result<Element<'a>, Cow<'static, str>> {
-    let [prefixes, path, next_hop, origin, _, _, communities, source, time, ..] = *fields else {
+    let [prefixes, path, next_hop, origin, _, aggregator, communities, source, time, ..] = *fields
+    else {
         return Err(fewer(line));
     };
     let mut source = source.split(' ');
@@ -205,7 +221,15 @@ fn bgpscanner<'a>(
         _ => Action::Announce(
             prefixes,
             0,
-            RouteText { path, origin, next_hop, local_pref: "", med: "", communities },
+            RouteText {
+                path,
+                origin,
+                next_hop,
+                local_pref: "",
+                med: "",
+                communities,
+                aggregator: in_one_field(Some(aggregator)),
+            },
         ),
     };
     Ok(Element { time, peer, action })

@@ -8,6 +8,7 @@ mod diff;
 mod ipset;
 mod prefix_list;
 mod routes;
+mod show_bgp;
 
 use std::borrow::Cow;
 
@@ -30,6 +31,11 @@ trait Form: Send {
 
     /// Reads a line, without its end. The error describes the fault.
     fn line(&mut self, line: &str, sink: &mut dyn Sink) -> Result<(), Cow<'static, str>>;
+
+    /// After the last line. The error describes what is missing.
+    fn end(&mut self) -> Result<(), Cow<'static, str>> {
+        Ok(())
+    }
 }
 
 /// Whether a line has a form.
@@ -43,20 +49,21 @@ pub(crate) fn detect(head: &[u8]) -> Option<Format> {
     let text = String::from_utf8_lossy(whole);
     let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
     lines.by_ref().take(20).find_map(|line| {
-        let forms: [(Format, IsLine); 6] = [
+        let forms: [(Format, IsLine); 7] = [
             (Format::Bgpdump, bgpdump::is_line),
             (Format::Delegated, delegated::is_line),
             (Format::Routes, routes::is_line),
             (Format::Ipset, ipset::is_line),
             (Format::PrefixList, prefix_list::is_line),
             (Format::Diff, diff::is_line),
+            (Format::ShowBgp, show_bgp::is_line),
         ];
         forms.iter().find(|(_, is_line)| is_line(line)).map(|(format, _)| *format)
     })
 }
 
-/// The decoder of a form; `None` for a format that is none of these.
-pub(crate) fn decoder(format: Format) -> Option<Box<dyn Decoder>> {
+/// The decoder of a form; `None` for a format that is none of these. `all_paths`: not only those that a router chose.
+pub(crate) fn decoder(format: Format, all_paths: bool) -> Option<Box<dyn Decoder>> {
     Some(match format {
         Format::Bgpdump => Box::new(Lines::new(bgpdump::Bgpdump::default())),
         Format::Delegated => Box::new(Lines::new(delegated::Delegated)),
@@ -64,6 +71,7 @@ pub(crate) fn decoder(format: Format) -> Option<Box<dyn Decoder>> {
         Format::Ipset => Box::new(Lines::new(ipset::Ipset::default())),
         Format::PrefixList => Box::new(Lines::new(prefix_list::PrefixList)),
         Format::Diff => Box::new(Lines::new(diff::Differences)),
+        Format::ShowBgp => Box::new(Lines::new(show_bgp::ShowBgp::new(all_paths))),
         _ => return None,
     })
 }
@@ -136,6 +144,12 @@ impl<F: Form> Decoder for Lines<F> {
             at += len;
         }
         self.offset += at as u64;
+        if tail.is_last()
+            && let Err(what) = self.form.end()
+            && sink.damage(&Damage::new(self.records, self.offset, what)).is_break()
+        {
+            return Err(StopReason::BySink);
+        }
         Ok(at)
     }
 
@@ -154,11 +168,11 @@ fn excerpt(text: &str) -> String {
 #[cfg(test)]
 fn decode(format: Format, text: &str) -> crate::Collected {
     let mut whole = crate::Collected::default();
-    let taken = decoder(format).unwrap().decode(text.as_bytes(), Tail::End, &mut whole);
+    let taken = decoder(format, true).unwrap().decode(text.as_bytes(), Tail::End, &mut whole);
     assert_eq!(taken, Ok(text.len()));
     // Byte by byte, the result is the same.
     let mut parts = crate::Collected::default();
-    let mut driver = crate::Driver::new(decoder(format).unwrap(), 1 << 20);
+    let mut driver = crate::Driver::new(decoder(format, true).unwrap(), 1 << 20);
     text.as_bytes().iter().for_each(|byte| driver.push(&[*byte], &mut parts).unwrap());
     driver.finish(Tail::End, &mut parts).unwrap();
     assert_eq!(whole, parts);
@@ -176,7 +190,7 @@ mod tests {
         let long = "x".repeat(200_000);
         let text =
             format!("BGP4MP|1|W|192.0.2.1|1|10.0.0.0/8\n{long}\nBGP4MP|1|W|192.0.2.1|1|::/0");
-        let mut driver = crate::Driver::new(decoder(Format::Bgpdump).unwrap(), 1 << 20);
+        let mut driver = crate::Driver::new(decoder(Format::Bgpdump, true).unwrap(), 1 << 20);
         let mut sink = Collected::default();
         text.as_bytes().chunks(1000).for_each(|piece| driver.push(piece, &mut sink).unwrap());
         driver.finish(Tail::Cut, &mut sink).unwrap();

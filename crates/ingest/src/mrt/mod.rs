@@ -16,7 +16,7 @@
 //! ([`Sink::noted`]), by the rules of [`SessionRules`](crate::bgp::SessionRules).
 //!
 //! This reader does not parse all of BGP: it keeps only the data that a routing table needs (AS path, next hop, origin,
-//! MED, local preference, communities and large communities; extended communities, AGGREGATOR, AIGP and all others are
+//! MED, local preference, AGGREGATOR, communities, large and extended communities; AIGP and all others are
 //! passed over), borrows everything from the input and allocates nothing for a record.
 //!
 //! ```

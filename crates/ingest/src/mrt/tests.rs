@@ -89,7 +89,11 @@ fn decode(bytes: &[u8]) -> Collected {
 /// Decodes in pieces cut at `cuts`, as `read` does: the rest that was not consumed is passed again.
 fn decode_in_pieces(bytes: &[u8], cuts: &[usize], tail: Tail) -> Collected {
     let mut sink = Collected::default();
-    let mut decoder = MrtDecoder::new(BgpOptions { as_path: true, communities: true });
+    let mut decoder = MrtDecoder::new(BgpOptions {
+        as_path: true,
+        communities: true,
+        extended_communities: true,
+    });
     let mut start = 0;
     for &cut in cuts {
         let cut = cut.clamp(start, bytes.len());

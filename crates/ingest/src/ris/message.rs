@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Update};
+use fibula_core::{Aggregator, AnyPrefix, Attributes, BgpAttributes, Change, Update};
 use serde_json::Value as Json;
 
 use crate::bgp::{BgpOptions, PathFacts, RouteFacts};
@@ -133,6 +133,7 @@ struct Read {
     origin: Option<u8>,
     med: Option<u32>,
     communities: String,
+    aggregator: Option<Aggregator>,
     facts: PathFacts,
 }
 
@@ -167,6 +168,8 @@ impl Read {
                 let _ = write!(read.communities, "{between}{a}:{b}");
             }
         }
+        // A malformed one is discarded (RFC 7606, 7.7).
+        read.aggregator = json["aggregator"].as_str().and_then(aggregator);
         Ok(read)
     }
 
@@ -204,6 +207,8 @@ impl Read {
             med: self.med,
             origin: self.origin,
             communities: &self.communities,
+            aggregator: self.aggregator,
+            ..BgpAttributes::default()
         }
     }
 }
@@ -230,6 +235,12 @@ fn next_hop(json: &Json) -> Option<IpAddr> {
         .map(|address| address.trim().parse().ok())
         .collect::<Option<_>>()?;
     all.iter().find(|ip| !is_link_local(ip)).or(all.first()).copied()
+}
+
+/// `64500:192.0.2.1`
+fn aggregator(text: &str) -> Option<Aggregator> {
+    let (asn, address) = text.split_once(':')?;
+    Some(Aggregator { asn: asn.parse().ok()?, address: address.parse().ok()? })
 }
 
 fn asn(json: &Json) -> Option<u32> {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Collected, PeerState};
 
-const ALL: BgpOptions = BgpOptions { as_path: true, communities: true };
+const ALL: BgpOptions = BgpOptions { as_path: true, communities: true, extended_communities: true };
 
 fn decode(text: &str) -> Collected {
     let mut sink = Collected::default();
@@ -22,7 +22,7 @@ fn message(kind: &str, fields: &str) -> String {
 fn updates() {
     let update = message(
         "UPDATE",
-        r#","path":[64500,64500,[64502,64503],64504],"community":[[64500,1],[0,65535]],"origin":"igp","med":7,
+        r#","path":[64500,64500,[64502,64503],64504],"community":[[64500,1],[0,65535]],"origin":"igp","med":7,"aggregator":"64504:192.0.2.7",
         "announcements":[{"next_hop":"192.0.2.1","prefixes":["198.51.100.0/24","0.0.0.0/0"]},
         {"next_hop":"fe80::1,2001:db8::1","prefixes":["2001:db8:1::/48"]}],"withdrawals":["203.0.113.0/24"]"#,
     )
@@ -41,7 +41,9 @@ fn updates() {
     RisDecoder::new(ALL).decode(update.as_bytes(), Tail::End, &mut texts).unwrap();
     assert_eq!(texts.0[0], "203.0.113.0/24 Withdraw");
     let attributes = "origin_as: Some(64504), as_path_len: 4, as_path: \"64500 64500 {64502,64503} 64504\", \
-                      local_pref: None, med: Some(7), origin: Some(0), communities: \"64500:1 0:65535\"";
+                      local_pref: None, med: Some(7), origin: Some(0), communities: \"64500:1 0:65535\", \
+                      extended_communities: \"\", \
+                      aggregator: Some(Aggregator { asn: 64504, address: 192.0.2.7 }), best: None";
     for (text, head) in texts.0[1..].iter().zip([
         "198.51.100.0/24 Announce(Bgp(BgpAttributes { next_hop: Some(192.0.2.1), ",
         "0.0.0.0/0 Announce(Bgp(BgpAttributes { next_hop: Some(192.0.2.1), ",

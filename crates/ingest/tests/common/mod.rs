@@ -51,6 +51,9 @@ pub struct Route {
     pub med: Option<u32>,
     pub origin: Option<u8>,
     pub communities: String,
+    pub extended_communities: String,
+    /// As bgpdump prints it: AS and address.
+    pub aggregator: String,
 }
 
 impl Route {
@@ -64,6 +67,10 @@ impl Route {
             med: a.med,
             origin: a.origin,
             communities: a.communities.to_owned(),
+            extended_communities: a.extended_communities.to_owned(),
+            aggregator: a
+                .aggregator
+                .map_or(String::new(), |of| format!("{} {}", of.asn, of.address)),
         }
     }
 }
@@ -136,6 +143,7 @@ pub fn read_bgp(path: &Path) -> (ReadReport, Bgp) {
     let mut options = ReadOptions {
         as_path: true,
         communities: true,
+        extended_communities: true,
         salvage: true,
         allow_empty: true,
         ..ReadOptions::default()

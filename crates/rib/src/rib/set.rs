@@ -263,6 +263,7 @@ fn decode_bgp(bytes: &[u8]) -> Option<BgpAttributes<'_>> {
         med: given(HAS_MED, 16),
         origin: (flags & HAS_ORIGIN != 0).then_some(head[2]),
         communities: std::str::from_utf8(communities).ok()?,
+        ..BgpAttributes::default()
     })
 }
 
@@ -366,6 +367,7 @@ mod tests {
                 med: Some(5),
                 origin: Some(2),
                 communities: "64500:1 64500:2",
+                ..BgpAttributes::default()
             },
             BgpAttributes { next_hop: Some(Ipv6Addr::LOCALHOST.into()), ..Default::default() },
         ];

@@ -260,7 +260,7 @@ fn passed_over() {
             self.1.push(what);
         }
     }
-    let options = BgpOptions { as_path: true, communities: true };
+    let options = BgpOptions { as_path: true, communities: true, extended_communities: true };
     let routes = |attributes: &[u8], nlri: &[u8]| {
         let body = [&[0, 0, 0, attributes.len() as u8], attributes, nlri].concat();
         let mut sink = Routes(Vec::new(), Vec::new());
