@@ -1,5 +1,7 @@
 //! A block of rows between decoding and writing.
 
+use fibula_flows::ExportCounts;
+
 use crate::address::Address;
 use crate::clock::Clock;
 use crate::fault::Fault;
@@ -45,17 +47,32 @@ pub(crate) struct Tally {
     pub(crate) truncated: u64,
     pub(crate) cut: u64,
     pub(crate) unknown_links: u64,
+    pub(crate) exports: ExportCounts,
+    pub(crate) fragments: u64,
+    pub(crate) other_packets: u64,
 }
 
 impl Tally {
     /// Adds the counts of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
-        let Self { rows, damaged, truncated, cut, unknown_links } = other;
+        let Self {
+            rows,
+            damaged,
+            truncated,
+            cut,
+            unknown_links,
+            exports,
+            fragments,
+            other_packets,
+        } = other;
         self.rows += rows;
         self.damaged += damaged;
         self.truncated += truncated;
         self.cut += cut;
         self.unknown_links += unknown_links;
+        self.exports.add(exports);
+        self.fragments += fragments;
+        self.other_packets += other_packets;
     }
 }
 

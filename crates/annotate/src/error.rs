@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use fibula_flows::ExportFault;
+
 use crate::{Column, LogFormat};
 
 /// The error that prevents or stops annotation.
@@ -219,6 +221,15 @@ pub enum AnnotateError {
         /// The error in it.
         what: &'static str,
     },
+    /// An export of flows is damaged (strict).
+    Export {
+        /// The number of the packet or message, counted from 1.
+        number: u64,
+        /// The byte of the input at which its record begins.
+        offset: u64,
+        /// The error in it.
+        fault: ExportFault,
+    },
     /// The options do not fit a stream, or the columns of a new table do not.
     Stream {
         /// The error.
@@ -240,6 +251,8 @@ pub enum AnnotateError {
     },
     /// The input is not a capture.
     NotACapture,
+    /// The input is neither a capture nor a file of IPFIX messages.
+    NoExports,
     /// Reading failed.
     Read(io::Error),
     /// Writing failed. An output closed by its reader is not an error: see
@@ -257,7 +270,7 @@ impl AnnotateError {
             | Self::OpenQuote { line }
             | Self::OpenArray { line }
             | Self::Time { line, .. } => *line += lines,
-            Self::Packet { offset, .. } => *offset += bytes,
+            Self::Packet { offset, .. } | Self::Export { offset, .. } => *offset += bytes,
             _ => {}
         }
         self
@@ -366,6 +379,9 @@ impl fmt::Display for AnnotateError {
             Self::Packet { packet, offset, what } => {
                 write!(f, "packet {packet}, at byte {offset}: {what}")
             }
+            Self::Export { number, offset, fault } => {
+                write!(f, "export {number}, in the record at byte {offset}: {fault}")
+            }
             Self::BytesAndText { len } => write!(
                 f,
                 "a column of bytes holds addresses of 4 or 16 bytes, or text alone, but it has a cell of {len} bytes \
@@ -376,6 +392,9 @@ impl fmt::Display for AnnotateError {
             }
             Self::TooLong { line, limit } => {
                 write!(f, "the record at line {line} is longer than {limit} bytes")
+            }
+            Self::NoExports => {
+                f.write_str("the input is neither a capture (pcap, pcapng) nor a file of IPFIX messages")
             }
             Self::NotACapture => f.write_str("the input is neither pcap nor pcapng"),
             Self::Read(error) => write!(f, "reading the input: {error}"),

@@ -1,5 +1,7 @@
 //! The errors that decoders find in inputs.
 
+use fibula_flows::ExportFault;
+
 use crate::AnnotateError;
 
 /// An error in an input. `Process` converts the offset to a line number.
@@ -19,6 +21,8 @@ pub(crate) enum Fault {
     OpenArray { at: usize },
     /// The capture is damaged at this offset, before or in this packet, counted from 1.
     Packet { at: usize, number: u64, what: &'static str },
+    /// The export in the packet or message at this offset, counted from 1, is damaged.
+    Export { at: usize, number: u64, fault: ExportFault },
     /// The link type of this packet, counted from 1, is not known.
     Link { number: u64, link: u32 },
     /// The row of a binary stream at this offset is damaged, so the next one cannot be found.

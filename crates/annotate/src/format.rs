@@ -18,6 +18,10 @@ pub enum LogFormat {
     List,
     /// A packet capture, pcap or pcapng; each packet becomes a CSV row.
     Pcap,
+    /// Exports of flows: the NetFlow, IPFIX and sFlow datagrams of a capture, or a file of IPFIX messages (RFC 5655).
+    /// Each record becomes a row, in the form of
+    /// [`AnnotateOptions::export_rows`](crate::AnnotateOptions::export_rows).
+    Flows,
     /// Parquet. It has columns instead of rows and is annotated by [`ColumnAnnotator`](crate::ColumnAnnotator).
     Parquet,
     /// Arrow IPC, as a file (Feather) or stream. Also annotated by [`ColumnAnnotator`](crate::ColumnAnnotator).
@@ -26,10 +30,19 @@ pub enum LogFormat {
 
 impl LogFormat {
     /// All formats.
-    pub const ALL: [Self; 7] =
-        [Self::Csv, Self::Tsv, Self::JsonLines, Self::List, Self::Pcap, Self::Parquet, Self::Arrow];
+    pub const ALL: [Self; 8] = [
+        Self::Csv,
+        Self::Tsv,
+        Self::JsonLines,
+        Self::List,
+        Self::Pcap,
+        Self::Flows,
+        Self::Parquet,
+        Self::Arrow,
+    ];
 
-    /// The format's name in options: `"csv"`, `"tsv"`, `"jsonl"`, `"list"`, `"pcap"`, `"parquet"` or `"arrow"`.
+    /// The format's name in options: `"csv"`, `"tsv"`, `"jsonl"`, `"list"`, `"pcap"`, `"flows"`, `"parquet"` or
+    /// `"arrow"`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -37,6 +50,7 @@ impl LogFormat {
             Self::JsonLines => "jsonl",
             Self::List => "list",
             Self::Pcap => "pcap",
+            Self::Flows => "flows",
             Self::Parquet => "parquet",
             Self::Arrow => "arrow",
         }
@@ -46,6 +60,11 @@ impl LogFormat {
     /// [`Annotator`](crate::Annotator).
     pub const fn is_columnar(self) -> bool {
         matches!(self, Self::Parquet | Self::Arrow)
+    }
+
+    /// Whether the format is neither columnar nor text.
+    pub(crate) const fn is_binary(self) -> bool {
+        matches!(self, Self::Pcap | Self::Flows)
     }
 
     /// The format for the ending of a file name. Endings of compressed files (`.gz`, `.bz2`, `.xz`, `.zst`) are
@@ -66,6 +85,7 @@ impl LogFormat {
             "json" | "jsonl" | "ndjson" => Some(Self::JsonLines),
             "txt" | "list" | "log" => Some(Self::List),
             "pcap" | "pcapng" | "cap" => Some(Self::Pcap),
+            "ipfix" => Some(Self::Flows),
             "parquet" | "pq" => Some(Self::Parquet),
             "arrow" | "arrows" | "feather" | "ipc" => Some(Self::Arrow),
             _ => None,
@@ -99,6 +119,7 @@ impl FromStr for LogFormat {
         match text {
             "json" | "ndjson" => Ok(Self::JsonLines),
             "pcapng" => Ok(Self::Pcap),
+            "ipfix" => Ok(Self::Flows),
             "feather" | "ipc" => Ok(Self::Arrow),
             "text" | "txt" | "log" => Ok(Self::List),
             _ => Self::ALL
@@ -121,7 +142,7 @@ mod tests {
         let error = "xml".parse::<LogFormat>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown format \"xml\"; known are csv tsv jsonl list pcap parquet arrow"
+            "unknown format \"xml\"; known are csv tsv jsonl list pcap flows parquet arrow"
         );
     }
 }

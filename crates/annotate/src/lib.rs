@@ -71,7 +71,7 @@ pub use error::AnnotateError;
 #[cfg(feature = "columnar")]
 pub use files::{ColumnInput, Progress, TableBatch, TableColumn, panic_is_caught, read_table};
 pub use format::{LogFormat, UnknownFormat};
-pub use options::{AnnotateOptions, Column, Header, Only, PrefixForm, TextForm};
+pub use options::{AnnotateOptions, Column, ExportRows, Header, Only, PrefixForm, TextForm};
 pub use pipeline::counts::Counts;
 pub use pipeline::summary::{Summary, Top};
 pub use rows::Annotator;

@@ -62,6 +62,18 @@ pub enum Only {
     Unmatched,
 }
 
+/// The form of rows that exports of flows become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExportRows {
+    /// Comma-separated values with a header.
+    #[default]
+    Csv,
+    /// Tab-separated values with a header.
+    Tsv,
+    /// JSON objects, one on each line. Fields without a value are left out.
+    JsonLines,
+}
+
 /// The type of added columns of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextForm {
@@ -146,6 +158,8 @@ pub struct AnnotateOptions {
     /// the same addresses, protocol and ports. Memory grows with the number of flows, and rows are written at the
     /// end.
     pub flows: bool,
+    /// For exports of flows: the form of their rows.
+    pub export_rows: ExportRows,
     /// For columnar files: the type of added text.
     pub text: TextForm,
     /// For columnar files: the type of added prefixes.
@@ -181,6 +195,7 @@ impl Default for AnnotateOptions {
             delimiter: None,
             quote: Some(b'"'),
             flows: false,
+            export_rows: ExportRows::Csv,
             text: TextForm::Dictionary,
             prefix: PrefixForm::Text,
             batch_bytes: None,

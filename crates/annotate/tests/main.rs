@@ -6,6 +6,7 @@ mod chosen;
 mod columns;
 mod common;
 mod dated;
+mod exports;
 mod files;
 mod formats;
 mod nested;

@@ -14,6 +14,8 @@ mod data;
 mod dated;
 mod device;
 mod diff;
+#[cfg(target_os = "linux")]
+mod exporters;
 #[cfg(unix)]
 mod fetch;
 mod lookup;

@@ -21,7 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ingest", &["core", "simd"]),
     ("fetch", &["rib"]),
     ("fib", &["core", "engines", "rib"]),
-    ("annotate", &["core", "simd", "fib", "packet", "classify"]),
+    ("annotate", &["core", "simd", "fib", "packet", "flows", "classify"]),
     ("offload", &["core", "engines", "fib", "annotate", "accel"]),
     ("export", &["core", "rib"]),
     ("rpki", &["core", "ingest", "rib"]),

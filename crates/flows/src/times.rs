@@ -23,14 +23,16 @@ impl Clocks {
     fn unix_ms(&self, clock: Clock, raw: u64, init: Option<u64>) -> Option<u64> {
         match clock {
             Clock::None => None,
-            Clock::Uptime => match (self.uptime, self.export_ms) {
-                // The uptime wraps after 49.7 days; the difference does not.
-                (Some(uptime), Some(export)) => {
-                    let age = uptime.wrapping_sub(raw as u32) as i32;
-                    export.checked_add_signed(-i64::from(age))
-                }
-                _ => init?.checked_add(raw),
-            },
+            Clock::Uptime => {
+                // The uptime wraps after 49.7 days; the difference to that of the export does not.
+                let export = self.export_ms?;
+                let uptime = match self.uptime {
+                    Some(uptime) => uptime,
+                    None => export.wrapping_sub(init?) as u32,
+                };
+                let age = uptime.wrapping_sub(raw as u32) as i32;
+                export.checked_add_signed(-i64::from(age))
+            }
             Clock::Seconds => raw.checked_mul(1000),
             Clock::Millis => Some(raw),
             Clock::Ntp if raw == 0 => None,

@@ -250,11 +250,16 @@ fn times_of_all_clocks() {
     // Uptimes of IPFIX need the start of the exporter.
     let body = [be(500, 4), be(700, 4)].concat();
     assert_eq!(time(&[(22, 4, 0), (21, 4, 0)], &body, &ipfix, 2), (None, None));
-    let body = [be(500, 4), be(700, 4), be(1_600_000_000_000, 8)].concat();
+    let body = [be(500, 4), be(700, 4), be(1_699_999_000_000, 8)].concat();
     assert_eq!(
         time(&[(22, 4, 0), (21, 4, 0), (160, 8, 0)], &body, &ipfix, 2),
-        (Some(1_600_000_000_500), Some(1_600_000_000_700))
+        (Some(1_699_999_000_500), Some(1_699_999_000_700))
     );
+    // An exporter that has run for sixty days: its uptime has wrapped.
+    let sixty_days = 60 * 86_400_000u64;
+    let first = (sixty_days - 500) as u32;
+    let body = [be(first.into(), 4), be(export - sixty_days, 8)].concat();
+    assert_eq!(time(&[(22, 4, 0), (160, 8, 0)], &body, &ipfix, 2), (Some(export - 500), None));
     let body = be(1_600_000_000_123, 8);
     assert_eq!(
         time(&[(323, 8, 0)], &body, &ipfix, 2),

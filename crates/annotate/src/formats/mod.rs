@@ -1,6 +1,7 @@
 //! Decoders convert input bytes to rows and address cells. They do no I/O and never panic on any input.
 
 pub(crate) mod csv;
+pub(crate) mod exports;
 mod guess;
 pub(crate) mod json;
 pub(crate) mod list;
@@ -48,7 +49,9 @@ pub(crate) fn decoder(
     additions: &[Addition],
     table: &Arc<dyn LookupTable>,
 ) -> Result<Box<dyn Decode>, AnnotateError> {
-    if options.time.is_some() && matches!(format, LogFormat::List | LogFormat::Pcap) {
+    if options.time.is_some()
+        && matches!(format, LogFormat::List | LogFormat::Pcap | LogFormat::Flows)
+    {
         return Err(AnnotateError::NoTimes { format });
     }
     let added = || additions.iter().map(|addition| addition.name.clone()).collect::<Vec<_>>();
@@ -57,6 +60,7 @@ pub(crate) fn decoder(
         LogFormat::JsonLines => Box::new(json::JsonLines::new(options, &added())?),
         LogFormat::List => Box::new(list::List::of_table(options, table)?),
         LogFormat::Pcap => Box::new(pcap::Pcap::new(options)?),
+        LogFormat::Flows => Box::new(exports::Exports::new(options)?),
         LogFormat::Parquet | LogFormat::Arrow => return Err(AnnotateError::Columnar { format }),
     })
 }

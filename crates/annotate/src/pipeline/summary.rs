@@ -1,5 +1,7 @@
 //! The counts of an annotation.
 
+use fibula_flows::ExportCounts;
+
 use crate::LogFormat;
 
 /// The counts of an annotation.
@@ -31,6 +33,12 @@ pub struct Summary {
     pub unknown_links: u64,
     /// The first of these packets, with its link type.
     pub first_unknown_link: Option<String>,
+    /// What was decoded of exports of flows. Of sets that wait for their template no records are known.
+    pub exports: ExportCounts,
+    /// Fragments of datagrams of UDP in captures with exports. They are not put together.
+    pub fragments: u64,
+    /// Packets of captures with exports that are none.
+    pub other_packets: u64,
     /// Rows that were not written because of [`AnnotateOptions::only`](crate::AnnotateOptions::only).
     pub left_out: u64,
     /// Rows whose time is before the first of several dates. They were not looked up.
@@ -81,6 +89,9 @@ impl Summary {
             && let Some(first) = &self.first_unknown_link
         {
             return Some(format!("{first}, and no packet is of another"));
+        }
+        if format == LogFormat::Flows && self.exports.datagrams == 0 && self.other_packets > 0 {
+            return Some(format!("none of {} packets is an export of flows", self.other_packets));
         }
         let first = self.first_unparsable.as_ref().filter(|_| !scan)?;
         match format {

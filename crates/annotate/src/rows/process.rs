@@ -167,6 +167,9 @@ impl<'r, W: Work> Process<'r, W> {
             Fault::Packet { at, number, what } => {
                 AnnotateError::Packet { packet: number, offset: self.done.bytes + at as u64, what }
             }
+            Fault::Export { at, number, fault } => {
+                AnnotateError::Export { number, offset: self.done.bytes + at as u64, fault }
+            }
             Fault::Link { number, link } => AnnotateError::LinkType { packet: number, link },
             Fault::Unparsable { at, slot, text } => AnnotateError::Unparsable {
                 line: line(at),
@@ -208,6 +211,9 @@ impl<'r, W: Work> Process<'r, W> {
             truncated: tally.truncated,
             cut: tally.cut,
             unknown_links: tally.unknown_links,
+            exports: tally.exports,
+            fragments: tally.fragments,
+            other_packets: tally.other_packets,
             first_unparsable: text(&self.done.unparsable),
             first_damaged: text(&self.done.damaged),
             first_unknown_link: text(&self.done.unlinked),

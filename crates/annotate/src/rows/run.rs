@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use super::process::Process;
 use super::work::Work;
 use crate::input::{Input, MAX_RECORD};
-use crate::{AnnotateError, LogFormat, Summary};
+use crate::{AnnotateError, Summary};
 
 /// Number of bytes that are checked to see whether an input is text.
 pub(super) const TEXT: u64 = 8 << 10;
@@ -74,7 +74,7 @@ impl<'r, W: Work> Run<'r, W> {
         output: &mut impl Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Progressed, AnnotateError> {
-        if self.work.format() != LogFormat::Pcap {
+        if !self.work.format().is_binary() {
             let mark = input.mark().map_err(AnnotateError::Read)?;
             self.mark = mark.len() as u64;
             self.out.extend_from_slice(mark);
@@ -152,7 +152,7 @@ impl<'r, W: Work> Run<'r, W> {
     /// The position of the first zero byte in `data`, if it is among the first [`TEXT`] bytes of a text input.
     fn zero(&self, data: &[u8]) -> Option<usize> {
         let left = TEXT.saturating_sub(self.bytes_read());
-        if self.work.format() == LogFormat::Pcap || left == 0 {
+        if self.work.format().is_binary() || left == 0 {
             return None;
         }
         memchr::memchr(0, &data[..data.len().min(left as usize)])

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use fibula_annotate::{
-    AnnotateOptions, CellTypes, Column, Header, LogFormat, Only, PrefixForm, StreamFormat,
-    StreamOptions, TextForm,
+    AnnotateOptions, CellTypes, Column, ExportRows, Header, LogFormat, Only, PrefixForm,
+    StreamFormat, StreamOptions, TextForm,
 };
 use fibula_rib::{Loading, Moment, TimeFormat};
 
@@ -24,6 +24,7 @@ Examples:
   fibula annotate --table table.fib --column src --default asn=0 'logs/*.parquet' -o annotated/
   fibula annotate --table rib.gz --rpki vrps.json --column dst --add prefix,origin_as,rpki flows.csv
   fibula annotate --table table.fib --flows capture.pcapng
+  fibula annotate --table table.fib --flows-in exports.pcap -o flows.jsonl.gz
   fibula annotate --table bad.fib --only matched --column src flows.csv
   fibula annotate --table year.fib --column src --time ts flows.csv
   journalctl -f | fibula annotate --table bad.fib --scan --only matched
@@ -32,7 +33,7 @@ Examples:
 
 Formats: csv, tsv, jsonl (JSON objects: one a line, in an array, or each over several lines), list
 (each line begins with an address: plain lists, access logs), pcap (also pcapng; packets become CSV
-rows), parquet, arrow (IPC file or stream). The file's name gives the format, or else its content.
+rows), flows (NetFlow, IPFIX and sFlow in a capture, or a file of IPFIX messages), parquet, arrow (IPC file or stream). The file's name gives the format, or else its content.
 Input in gz, bz2, xz or zst is decompressed. Rows keep their bytes and their order. Parquet columns
 keep their bytes too, with their compression and statistics.
 
@@ -58,7 +59,7 @@ pub struct Args {
     /// if the file's name ends in .gz or .zst
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
-    /// Format of the data: csv, tsv, jsonl, list, pcap, parquet, arrow (default: by the file's name, else by its
+    /// Format of the data: csv, tsv, jsonl, list, pcap, flows, parquet, arrow (default: by the file's name, else by its
     /// content)
     #[arg(long, short, value_name = "FORMAT")]
     pub format: Option<LogFormat>,
@@ -128,6 +129,14 @@ pub struct Args {
     /// the same addresses, protocol and ports
     #[arg(long)]
     pub flows: bool,
+    /// Decode exports of flows and write one row for each of their records, instead of one for each packet: the
+    /// datagrams of NetFlow v5 and v9, IPFIX and sFlow v5 in a capture, on any port, or a file of IPFIX messages. The
+    /// same as --format flows
+    #[arg(long, conflicts_with_all = ["flows", "format", "scan"])]
+    pub flows_in: bool,
+    /// How the rows of flows are written: csv, tsv, jsonl (default: by the name of the output, else csv)
+    #[arg(long, value_name = "csv|tsv|jsonl")]
+    pub rows: Option<Rows>,
     /// Stop with an error at text that is not an address and at damaged records
     #[arg(long)]
     pub strict: bool,
@@ -160,7 +169,8 @@ pub struct StreamArgs {
         value_name = "FORMAT",
         requires = "column",
         conflicts_with_all = [
-            "inputs", "output", "format", "only", "scan", "time", "device", "delimiter", "no_quotes", "flows",
+            "inputs", "output", "format", "only", "scan", "time", "device", "delimiter", "no_quotes", "flows", "flows_in",
+            "rows",
             "strict", "threads", "top", "json", "rpki"
         ]
     )]
@@ -242,6 +252,14 @@ pub enum OnlyRows {
     Unmatched,
 }
 
+/// The value of `--rows`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Rows {
+    Csv,
+    Tsv,
+    Jsonl,
+}
+
 /// The value of `--text`.
 #[derive(Clone, Copy, Debug)]
 pub struct Text(TextForm);
@@ -293,6 +311,20 @@ impl Args {
                 .hint("give one of them as a file"));
         }
         Ok(tables)
+    }
+
+    /// The form of the rows of flows in this output.
+    pub fn export_rows(&self, output: &Path) -> ExportRows {
+        match self.rows {
+            Some(Rows::Csv) => ExportRows::Csv,
+            Some(Rows::Tsv) => ExportRows::Tsv,
+            Some(Rows::Jsonl) => ExportRows::JsonLines,
+            None => match LogFormat::from_path(output) {
+                Some(LogFormat::Tsv) => ExportRows::Tsv,
+                Some(LogFormat::JsonLines) => ExportRows::JsonLines,
+                _ => ExportRows::Csv,
+            },
+        }
     }
 
     /// The options for the annotators of text and of columnar files.

@@ -18,6 +18,7 @@ pub fn found_any(
         LogFormat::Pcap => {
             "docs/annotate.md lists the link types; tcpdump -y or editcap -T writes another one"
         }
+        LogFormat::Flows => "without --flows-in, each packet becomes a row",
         LogFormat::List => {
             "--scan finds addresses anywhere in a line, --delimiter ' ' reads its words as fields"
         }
@@ -55,6 +56,7 @@ pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
         AnnotateError::Unparsable { .. }
         | AnnotateError::Record { .. }
         | AnnotateError::LinkType { .. }
+        | AnnotateError::Export { .. }
         | AnnotateError::Time { .. }
         | AnnotateError::TimeCell { .. }
         | AnnotateError::Cell { .. } => {
@@ -78,7 +80,9 @@ pub fn failure(job: &Job, error: &AnnotateError) -> Failure {
         AnnotateError::NoTimes { .. } => {
             failure.hint("--delimiter ' ' reads the words of lines as fields")
         }
-        AnnotateError::NotACapture => failure.hint("--format names the format"),
+        AnnotateError::NotACapture | AnnotateError::NoExports => {
+            failure.hint("--format names the format")
+        }
         _ => failure,
     }
 }

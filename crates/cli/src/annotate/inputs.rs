@@ -19,9 +19,11 @@ pub struct Job {
 impl Job {
     /// Refuses an output whose name ending does not match the format of its content.
     pub fn check_name(&self, format: LogFormat) -> Result<(), Failure> {
-        use LogFormat::{Arrow, Csv, JsonLines, List, Parquet, Pcap, Tsv};
+        use LogFormat::{Arrow, Csv, Flows, JsonLines, List, Parquet, Pcap, Tsv};
         let is_named_so = match LogFormat::from_path(&self.output) {
             None => true,
+            // The rows of flows follow the name.
+            Some(Csv | Tsv | JsonLines | List) if format == Flows => true,
             Some(Csv | Tsv) => matches!(format, Csv | Tsv | List | Pcap),
             Some(List) => !matches!(format, Parquet | Arrow),
             Some(named @ (JsonLines | Parquet | Arrow)) => named == format,
@@ -30,7 +32,7 @@ impl Job {
         if is_named_so {
             return Ok(());
         }
-        let written = if format == Pcap { Csv } else { format };
+        let written = if matches!(format, Pcap | Flows) { Csv } else { format };
         let ending = if format == List { "txt" } else { written.name() };
         Err(Failure::new(format_args!(
             "{}: its name ending is of another format than {written}, the format of the results of {}",
@@ -100,12 +102,12 @@ fn name(path: &Path) -> PathBuf {
     path.file_name().map_or_else(|| path.to_owned(), PathBuf::from)
 }
 
-/// The name of the output file: without the suffix of a compression, and ending in `.csv` for packets.
+/// The name of the output file: without the suffix of a compression, and ending in `.csv` for packets and flows.
 fn result_name(name: &Path) -> PathBuf {
     let ending = |path: &Path| path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     let compressed = ending(name).is_some_and(|e| matches!(&*e, "gz" | "bz2" | "xz" | "zst"));
     let mut name = if compressed { name.with_extension("") } else { name.to_owned() };
-    if LogFormat::from_path(&name) == Some(LogFormat::Pcap) {
+    if let Some(LogFormat::Pcap | LogFormat::Flows) = LogFormat::from_path(&name) {
         name.as_mut_os_string().push(".csv");
     }
     name

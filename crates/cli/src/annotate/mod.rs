@@ -3,6 +3,7 @@
 mod args;
 pub(crate) mod columnar;
 mod device;
+mod exports;
 mod failed;
 mod inputs;
 pub(crate) mod reading;
@@ -79,9 +80,18 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.flows && !formats.contains(&LogFormat::Pcap) {
         note("--flows had no effect: it is for captures");
     }
-    let one_thread = |format: &LogFormat| *format == LogFormat::Pcap && args.flows;
+    if args.rows.is_some() && !formats.contains(&LogFormat::Flows) {
+        note("--rows had no effect: it is for --flows-in");
+    }
+    let one_thread = |format: &LogFormat| match format {
+        LogFormat::Pcap => args.flows,
+        format => *format == LogFormat::Flows,
+    };
     if args.threads.is_some() && formats.iter().all(one_thread) {
-        note("--threads had no effect: captures are annotated by one thread with --flows");
+        let option = if args.flows { "--flows" } else { "--flows-in" };
+        note(format_args!(
+            "--threads had no effect: captures are annotated by one thread with {option}"
+        ));
     }
     Ok(Outcome::Done)
 }
@@ -106,6 +116,7 @@ impl Work<'_> {
         let input = Input::open(&job.input)?;
         same::refuse_opened(&input, &job.output)?;
         let named_list = self.args.format.or(self.args.scan.then_some(LogFormat::List));
+        let is_named = named_list.is_some() || self.args.flows_in;
         let named = match (self.args.scan, self.args.format) {
             (true, Some(format)) if format != LogFormat::List => {
                 return Err(Failure::new(format_args!(
@@ -113,9 +124,10 @@ impl Work<'_> {
                 )));
             }
             (true, _) => Some(LogFormat::List),
+            (false, _) if self.args.flows_in => Some(LogFormat::Flows),
             (false, format) => format.or_else(|| LogFormat::from_path(&job.input)),
         };
-        let (mut format, reading) = Reading::of(input, named, named_list.is_some())?;
+        let (mut format, reading) = Reading::of(input, named, is_named)?;
         if format == LogFormat::List && self.args.delimiter.is_some() && named_list.is_none() {
             // A delimiter makes fields of words.
             format = LogFormat::Csv;
@@ -149,7 +161,9 @@ impl Work<'_> {
         position: &Position,
     ) -> Result<Summary, Failure> {
         let fail = |error| failure(job, &error);
-        let annotator = self.tables.annotator(format, &self.options).map_err(fail)?;
+        let mut options = self.options.clone();
+        options.export_rows = self.args.export_rows(&job.output);
+        let annotator = self.tables.annotator(format, &options).map_err(fail)?;
         let mut out = Sink::create(&job.output)?;
         let summary = {
             let bar = Bar::of_rows(&job.input.display().to_string(), &job.output);

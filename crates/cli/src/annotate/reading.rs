@@ -56,7 +56,8 @@ impl Reading {
             Some(format) => format,
             None => guessed,
         };
-        let is_other = format == LogFormat::Pcap || guessed.is_columnar();
+        let is_other =
+            matches!(format, LogFormat::Pcap | LogFormat::Flows) || guessed.is_columnar();
         if let Some(what) = fibula_ingest::container(&head).filter(|_| !is_other) {
             return Err(Failure::new(format_args!("{}: {what}", path.display())));
         }

@@ -8,6 +8,7 @@ use fibula_core::grouped;
 use fibula_rib::Moment;
 use serde_json::json;
 
+use super::exports;
 use super::inputs::Job;
 use crate::output::{Grid, bar, size};
 use crate::progress::{ms, note};
@@ -83,6 +84,9 @@ impl AnnotatedFile<'_> {
                 }
             }
         }
+        if self.format == LogFormat::Flows {
+            exports::print(&named, summary);
+        }
         let nothing = |rows: u64| if rows == 1 { "it" } else { "them" };
         let row = |rows: u64| if rows == 1 { "row" } else { "rows" };
         if let Some(first) = self.first_table.filter(|_| summary.before > 0) {
@@ -142,6 +146,7 @@ impl AnnotatedFile<'_> {
             "cut": summary.cut,
             "unknown_links": summary.unknown_links,
             "first_unknown_link": summary.first_unknown_link,
+            "exports": (self.format == LogFormat::Flows).then(|| exports::json(summary)),
             "bytes_read": summary.bytes_read,
             "bytes_written": summary.bytes_written,
             "on_device": lookups.map(|lookups| lookups.on_device),
