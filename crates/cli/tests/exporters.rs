@@ -58,6 +58,12 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // pmacctd ends its plugins, which are processes, if it is asked to end.
+        let _ = Command::new("kill").arg(self.0.id().to_string()).stderr(Stdio::null()).status();
+        let until = Instant::now() + Duration::from_secs(3);
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < until {
+            thread::sleep(Duration::from_millis(20));
+        }
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
