@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fibula_feeds::Board;
 use fibula_fib::FibOptions;
 use fibula_rib::Live;
+use fibula_rpki::rtr::{RtrFollower, RtrOptions};
+use fibula_rpki::{LiveVrps, Revalidator};
 use fibula_server::{Server, ServerOptions, TlsFiles};
 use tracing::{error, info, warn};
 
-use crate::config::{ConfigError, Http, ServeConfig};
+use crate::config::{ConfigError, Http, Rpki, ServeConfig};
 use crate::feeds::{self, Feeds};
 use crate::secret::first_line;
 use crate::{DaemonError, DaemonHandle, Notice, live, sources};
@@ -56,6 +58,27 @@ pub struct Serve {
     live: Arc<Live>,
     board: Arc<Board>,
     ended: Receiver<()>,
+    _validator: Option<Validator>,
+}
+
+/// What follows a validator.
+struct Validator {
+    _follower: RtrFollower,
+    _revalidator: Revalidator,
+}
+
+impl Validator {
+    fn start(rpki: &Rpki, vrps: &Arc<LiveVrps>, live: &Arc<Live>) -> Result<Self, DaemonError> {
+        let mut options = RtrOptions::of(rpki.caches.get_ref().clone());
+        options.longest = rpki.expire.map_or(options.longest, |expire| expire.0);
+        let revalidator = Revalidator::start(Arc::clone(vrps), Arc::clone(live));
+        let follower = RtrFollower::start(options, Arc::clone(vrps));
+        let failed = |error| DaemonError::System { what: "no thread for the validator", error };
+        Ok(Self {
+            _follower: follower.map_err(failed)?,
+            _revalidator: revalidator.map_err(failed)?,
+        })
+    }
 }
 
 /// The state that notices use.
@@ -90,11 +113,17 @@ impl Serve {
     /// table of the checkpoint, or the system has no threads.
     pub fn start(options: ServeOptions) -> Result<Self, DaemonError> {
         let ServeOptions { config, fib, reread } = options;
-        let server = server_options(&config)?;
+        let mut server = server_options(&config)?;
+        server.vrps = config.rpki.as_ref().map(|_| Arc::default());
+        let vrps = server.vrps.clone();
         let (live, positions) = live::start(&config, &fib)?;
         let (live, board) = (Arc::new(live), Arc::new(Board::default()));
         let feeds = feeds::open(&config, &board, positions)?;
         let server = Server::start(Arc::clone(&live), Arc::clone(&board), server)?;
+        let validator = match (&config.rpki, &vrps) {
+            (Some(rpki), Some(vrps)) => Some(Validator::start(rpki, vrps, &live)?),
+            _ => None,
+        };
         let (end, ended) = mpsc::channel();
         let fed = end.clone();
         let feeds = feeds.start(&config, &live, move || {
@@ -103,7 +132,7 @@ impl Serve {
         })?;
         let (end, handle) = (Mutex::new(end), feeds.handle());
         let shared = Arc::new(Shared { config, reread, feeds: handle, end });
-        Ok(Self { shared, feeds, server, live, board, ended })
+        Ok(Self { shared, feeds, server, live, board, ended, _validator: validator })
     }
 
     /// Checks the files that a configuration names and [`Serve::start`] reads: secrets, certificates, the checkpoint's

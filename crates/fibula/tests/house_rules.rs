@@ -26,14 +26,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("export", &["core", "rib"]),
     ("rpki", &["core", "ingest", "rib"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
-    ("server", &["core", "rib", "fib", "feeds", "annotate"]),
+    ("server", &["core", "rib", "fib", "feeds", "annotate", "rpki"]),
     (
         "router",
         &["core", "simd", "packet", "classify", "dpdk", "publish", "rib", "fib", "ingest", "feeds"],
     ),
     (
         "daemon",
-        &["core", "rib", "fib", "ingest", "classify", "feeds", "router", "server", "fibula"],
+        &[
+            "core", "rib", "rpki", "fib", "ingest", "classify", "feeds", "router", "server",
+            "fibula",
+        ],
     ),
     ("testkit", &["core"]),
     (

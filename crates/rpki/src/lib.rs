@@ -16,6 +16,9 @@
 //! to it or contains it, whatever the maximum length. AS 0 is not an origin: a VRP with AS 0 matches no route (RFC
 //! 6483, section 4), and a route with origin 0, or without an origin, is never valid.
 //!
+//! VRPs that change are [`LiveVrps`]: the module `rtr` (a feature) receives them from a validator, and a [`Revalidator`]
+//! finds the routes of a live table whose validity changes with them.
+//!
 //! [`add_columns`] stores the validity in a table, as columns, and [`ValidityReport`] counts it.
 //!
 //! ```
@@ -36,8 +39,11 @@
 mod columns;
 mod decode;
 mod error;
+mod live;
 mod read;
 mod report;
+#[cfg(feature = "rtr")]
+pub mod rtr;
 mod validity;
 mod vrp;
 mod vrps;
@@ -45,6 +51,9 @@ mod vrps;
 pub use columns::{ORIGIN, VALIDITY, VRPS, add_columns, parse_origin, renamed_columns};
 pub use decode::{Decoded, decode};
 pub use error::{BadVrps, RpkiError};
+pub use live::{
+    CacheState, CacheStatus, LiveVrps, Revalidated, Revalidator, ValidityCounts, VrpGeneration,
+};
 pub use read::{VrpFile, read, read_all};
 pub use report::{FamilyCounts, OriginCounts, ValidityReport};
 pub use validity::Validity;

@@ -3,3 +3,6 @@
 mod cases;
 mod columns;
 mod files;
+mod live;
+#[cfg(feature = "rtr")]
+mod rtr;

@@ -59,11 +59,19 @@ export function pathColumns(paths) {
         columns: [{ name: "Peer" }, { name: "AS path" }, { name: "Next hop" }, ...plain.map(([name, , number]) => ({ name, number }))],
         cells: (path) => [
             { Peer: peerCell(path) },
-            { "AS path": asPath(path.attributes.as_path) },
+            { "AS path": [asPath(path.attributes.as_path), validity(path.rpki)] },
             { "Next hop": path.attributes.next_hop ?? "" },
             ...plain.map(([name, key]) => ({ [name]: String(path.attributes[key] ?? "") })),
         ],
     };
+}
+
+/** What the RPKI says about a path's origin, with the VRPs that say so. */
+function validity(rpki) {
+    if (!rpki) return null;
+    const kind = { valid: "good", "not-found": "dim" }[rpki.validity] ?? "bad";
+    const why = rpki.vrps?.join("\n") || "no VRP covers the prefix";
+    return h("span", { class: `rpki ${kind}`, title: why }, rpki.validity);
 }
 
 const peerCell = (path) => [peerLink(path.peer), path.path_id ? h("span", { class: "dim" }, ` path ${path.path_id}`) : null];

@@ -97,6 +97,16 @@ pub struct NextHop {
     pub weight: u32,
 }
 
+/// What the RPKI says about the origin of a route (RFC 6811).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Rpki {
+    /// `valid`, `invalid-origin`, `invalid-length` or `not-found`.
+    pub validity: String,
+    /// The VRPs that cover the prefix, such as `192.0.2.0/24-26 AS64500`, those with the longest prefix first; 64 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vrps: Vec<String>,
+}
+
 /// The best route of a prefix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Route {
@@ -108,6 +118,9 @@ pub struct Route {
     pub path_id: u32,
     /// Its attributes.
     pub attributes: Attributes,
+    /// Its validity; absent without VRPs, and for routes that are not of BGP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpki: Option<Rpki>,
 }
 
 /// The answers for an address.
@@ -180,6 +193,76 @@ pub struct Path {
     pub best: bool,
     /// The criterion by which the best path is better than this one; null for the best path itself.
     pub lost_by: Option<String>,
+    /// Its validity; absent without VRPs, and for routes that are not of BGP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpki: Option<Rpki>,
+}
+
+/// The validator's caches, their VRPs, and the routes whose validity changed with them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RpkiStatus {
+    /// The caches, in the order of preference.
+    pub caches: Vec<RpkiCache>,
+    /// Whether VRPs are known. Routes have no validity before the first whole answer, and after the last one has expired.
+    pub known: bool,
+    /// The VRPs in use.
+    pub vrps: RouteCounts,
+    /// The number of their set; the first one is 1.
+    pub generation: u64,
+    /// Routes that were validated again because a VRP that covers them came or went.
+    pub validated: u64,
+    /// Those of them whose validity changed.
+    pub changed: u64,
+    /// Those of the changed ones that became invalid.
+    pub newly_invalid: u64,
+    /// The last routes whose validity changed with the VRPs, newest first.
+    pub changes: Vec<RpkiChange>,
+}
+
+/// A cache of a validator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RpkiCache {
+    /// Its address and port.
+    pub endpoint: String,
+    /// `idle`, `connecting`, `up` or `lost`.
+    pub state: String,
+    /// Connections that were opened.
+    pub connections: u64,
+    /// The session's number of the last whole answer.
+    pub session: Option<u16>,
+    /// The serial number of its data.
+    pub serial: Option<u32>,
+    /// Its VRPs.
+    pub vrps: usize,
+    /// The time of the last whole answer, RFC 3339 in UTC.
+    pub updated: Option<String>,
+    /// Until when its VRPs are used if it is not heard of again.
+    pub expires: Option<String>,
+    /// Whole answers, and those of them that had the whole set.
+    pub updates: u64,
+    /// See `updates`.
+    pub resets: u64,
+    /// Items that are not VRPs: BGPsec keys and ASPAs.
+    pub ignored: u64,
+    /// The reason why the last connection ended, or why there is none.
+    pub trouble: Option<String>,
+}
+
+/// A route whose validity changed because VRPs came or went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RpkiChange {
+    /// When it was validated, RFC 3339 in UTC.
+    pub time: String,
+    /// Its table.
+    pub table: String,
+    /// Its prefix.
+    pub prefix: String,
+    /// The AS that originates it.
+    pub origin_as: Option<u32>,
+    /// The validity before; null if no VRPs were known.
+    pub before: Option<String>,
+    /// The validity now; null if no VRPs are known any more.
+    pub after: Option<String>,
 }
 
 /// Numbers of routes by family.

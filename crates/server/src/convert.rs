@@ -3,17 +3,23 @@
 //! Under the RIB's lock, only references and numbers are copied ([`Names::of`],
 //! [`TableName`](crate::table::TableName)). The text is made afterwards.
 
-use std::fmt::Display;
+use std::sync::Arc;
 
-use fibula_core::Value;
+use fibula_core::{AnyPrefix, Value};
 use fibula_rib::{AttributeSet, Path, Rib, Step, ValueNames};
+use fibula_rpki::VrpGeneration;
 
 use crate::api;
+use crate::site::Site;
+
+/// The most VRPs of a route that are listed.
+const VRPS: usize = 64;
 
 /// The data besides routes that answers need from a RIB, copied while the RIB was locked.
 pub(crate) struct Names {
     peers: Vec<(u32, fibula_rib::Peer)>,
     values: ValueNames,
+    vrps: Option<Arc<VrpGeneration>>,
 }
 
 impl Names {
@@ -24,7 +30,22 @@ impl Names {
         numbers.dedup();
         let peer = |n: u32| Some((n, rib.peers().get(n)?.clone()));
         let values = rib.value_names().clone();
-        Self { peers: numbers.into_iter().filter_map(peer).collect(), values }
+        Self { peers: numbers.into_iter().filter_map(peer).collect(), values, vrps: None }
+    }
+
+    /// With the validity of routes, by the VRPs of now.
+    pub(crate) fn validated(self, site: &Site) -> Self {
+        Self { vrps: site.vrps(), ..self }
+    }
+
+    fn rpki(&self, prefix: AnyPrefix, set: &AttributeSet) -> Option<api::Rpki> {
+        let vrps = self.vrps.as_ref()?.vrps.as_ref()?;
+        let validity = vrps.validity(prefix, set.bgp()?.origin_as);
+        let covering = vrps.covering(prefix).take(VRPS);
+        Some(api::Rpki {
+            validity: validity.to_string(),
+            vrps: covering.map(|vrp| vrp.to_string()).collect(),
+        })
     }
 
     pub(crate) fn peer(&self, number: u32) -> api::Peer {
@@ -41,8 +62,9 @@ impl Names {
         attributes(set, &self.values)
     }
 
-    pub(crate) fn route(&self, prefix: impl Display, path: &Path) -> api::Route {
+    pub(crate) fn route(&self, prefix: AnyPrefix, path: &Path) -> api::Route {
         api::Route {
+            rpki: self.rpki(prefix, &path.attributes),
             prefix: prefix.to_string(),
             peer: self.peer(path.peer),
             path_id: path.path_id,
@@ -50,9 +72,10 @@ impl Names {
         }
     }
 
-    /// A path, and the step by which it lost.
-    pub(crate) fn path(&self, (path, lost): &(Path, Option<Step>)) -> api::Path {
+    /// A path of the prefix, and the step by which it lost.
+    pub(crate) fn path(&self, prefix: AnyPrefix, (path, lost): &(Path, Option<Step>)) -> api::Path {
         api::Path {
+            rpki: self.rpki(prefix, &path.attributes),
             peer: self.peer(path.peer),
             path_id: path.path_id,
             attributes: self.attributes(&path.attributes),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::handlers::{
-    bulk, changes, health, lookup, metrics, page, peers, routes, search, tables,
+    bulk, changes, health, lookup, metrics, page, peers, routes, rpki, search, tables,
 };
 use crate::http::answer::{Answer, JSON, whole};
 use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
@@ -54,7 +54,7 @@ const GET: Endpoint<Handler> = Endpoint {
 };
 
 /// Number of endpoints.
-const COUNT: usize = 16;
+const COUNT: usize = 17;
 
 /// The endpoints; the most frequent ones come first.
 pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
@@ -244,6 +244,15 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
         returns: Returns::Media(&["application/octet-stream"]),
         refusals: &[404],
         handler: Handler::Slow(tables::hilbert),
+        ..GET
+    },
+    Endpoint {
+        path: "/v1/rpki",
+        summary: "The validator's caches, their VRPs, and the last routes whose validity changed with them.",
+        query: &[number("limit", 0, rpki::MOST, "Maximum number of changed routes (default 100).")],
+        returns: Returns::Json("RpkiStatus"),
+        refusals: &[404],
+        handler: Handler::Now(rpki::status),
         ..GET
     },
     Endpoint {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use fibula_core::Vrf;
 use fibula_fib::{Fib, FibOptions};
 use fibula_rib::Live;
+use fibula_rpki::{ORIGIN, VrpGeneration, add_columns};
 
 use crate::table::TableName;
 
@@ -15,6 +16,8 @@ pub(crate) struct Frozen {
     pub(crate) fib: Fib,
     /// Number of the feeds' updates that it includes.
     pub(crate) sequence: u64,
+    /// The number of the VRPs by which its routes were validated, 0 without.
+    vrps: u64,
     taken: Instant,
     /// How long the RIB was locked, and how long making the table took in total.
     cost: Duration,
@@ -28,17 +31,22 @@ const KEPT: usize = 8;
 const SHARE: u32 = 5;
 
 impl Frozen {
-    fn make(live: &Live, vrf: Vrf) -> Result<Self, String> {
+    fn make(live: &Live, vrf: Vrf, vrps: Option<&VrpGeneration>) -> Result<Self, String> {
         let (taken, begin) = (Instant::now(), Instant::now());
         let (table, copy) = live.with_rib(|rib| (TableName::of(rib, vrf), rib.freeze(vrf)));
         let (sequence, locked) = (copy.sequence(), begin.elapsed());
-        let made = copy.table().map_err(|error| error.to_string());
-        let fib = made.and_then(|made| {
-            Fib::of_table(made, &FibOptions::default()).map_err(|error| error.to_string())
-        })?;
+        let mut made = copy.table().map_err(|error| error.to_string())?;
+        // Tables that are not of BGP have no origins.
+        if let Some(vrps) = vrps.and_then(|generation| generation.vrps.as_ref())
+            && made.columns.find(ORIGIN).is_some()
+        {
+            made = add_columns(&made, vrps, ORIGIN).map_err(|error| error.to_string())?;
+        }
+        let fib = Fib::of_table(made, &FibOptions::default()).map_err(|error| error.to_string())?;
         let (cost, table) = (begin.elapsed(), table.to_string());
         tracing::debug!(table, routes = fib.len(), ?locked, ?cost, "table copied for bulk answers");
-        Ok(Self { table, fib, sequence, taken, cost })
+        let vrps = vrps.map_or(0, |generation| generation.number);
+        Ok(Self { table, fib, sequence, vrps, taken, cost })
     }
 
     /// The age of the table.
@@ -68,7 +76,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl FrozenTables {
     /// A current or recent copy of the table. Blocks while a new copy is compiled.
-    pub(crate) fn get(&self, live: &Live, vrf: Vrf) -> Result<Arc<Frozen>, String> {
+    pub(crate) fn get(
+        &self,
+        live: &Live,
+        vrf: Vrf,
+        vrps: Option<&VrpGeneration>,
+    ) -> Result<Arc<Frozen>, String> {
         let slot = {
             let mut slots = lock(&self.slots);
             let slot = match slots.iter().position(|(known, _)| *known == vrf) {
@@ -84,13 +97,15 @@ impl FrozenTables {
         };
         let mut slot = lock(&slot);
         if let Some(frozen) = &*slot
-            && (frozen.is_young() || live.with_rib(|rib| rib.sequence()) == frozen.sequence)
+            && (frozen.is_young()
+                || (live.with_rib(|rib| rib.sequence()) == frozen.sequence
+                    && vrps.map_or(0, |generation| generation.number) == frozen.vrps))
         {
             return Ok(Arc::clone(frozen));
         }
         // The old copy is dropped first if nobody else uses it, so that two copies are not in memory at once.
         *slot = None;
-        let frozen = Arc::new(Frozen::make(live, vrf)?);
+        let frozen = Arc::new(Frozen::make(live, vrf, vrps)?);
         *slot = Some(Arc::clone(&frozen));
         Ok(frozen)
     }

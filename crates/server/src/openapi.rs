@@ -22,6 +22,7 @@ use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
     api::Tables,
     api::Histogram,
     api::Health,
+    api::RpkiStatus,
 )))]
 struct Schemas;
 

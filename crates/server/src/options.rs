@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fibula_rpki::LiveVrps;
+
 use crate::metrics_text::MoreMetrics;
 
 /// Options of a [`Server`](crate::Server). By default it listens on loopback, without a token and without TLS.
@@ -32,6 +34,8 @@ pub struct ServerOptions {
     pub obstacle: Option<Obstacle>,
     /// Additional metrics in `/metrics`.
     pub metrics: Option<MoreMetrics>,
+    /// The VRPs by which the origins of routes are validated in answers.
+    pub vrps: Option<Arc<LiveVrps>>,
 }
 
 impl Default for ServerOptions {
@@ -47,6 +51,7 @@ impl Default for ServerOptions {
             longest_lag: Duration::from_secs(5),
             obstacle: None,
             metrics: None,
+            vrps: None,
         }
     }
 }

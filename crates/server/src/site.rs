@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fibula_core::Vrf;
 use fibula_feeds::{Board, SourceState, SourceStatus};
 use fibula_rib::{Live, Rib};
+use fibula_rpki::VrpGeneration;
 use hyper::StatusCode;
 use tokio::sync::{Notify, Semaphore, watch};
 
@@ -97,6 +98,11 @@ impl Site {
         Some(format!("{}: {why}", source.name))
     }
 
+    /// The VRPs of an answer, if a validator is followed.
+    pub(crate) fn vrps(&self) -> Option<Arc<VrpGeneration>> {
+        self.options.vrps.as_ref().map(|vrps| vrps.current())
+    }
+
     /// The names of VRFs that are followed or have had routes, by number.
     pub(crate) fn tables(&self) -> Vec<Vrf> {
         let mut all = self.live.with_rib(|rib| rib.vrfs().collect::<Vec<_>>());
@@ -136,7 +142,7 @@ impl Site {
     }
 
     fn frozen(&self, vrf: Vrf) -> Result<Arc<Frozen>, Refusal> {
-        self.frozen.get(&self.live, vrf).map_err(|error| {
+        self.frozen.get(&self.live, vrf, self.vrps().as_deref()).map_err(|error| {
             self.logs.failed_copy.line(|| tracing::error!(error, "cannot copy a table"));
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
         })

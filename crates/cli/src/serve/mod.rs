@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use fibula_daemon::config::{
-    Bgp, Checkpoint, ConfigError, Mrt, Neighbour, Problem, Ris, ServeConfig, Stream, Time,
+    Bgp, Checkpoint, ConfigError, Mrt, Neighbour, Problem, Ris, Rpki, ServeConfig, Stream, Time,
 };
 use fibula_daemon::{Serve, ServeEnd, ServeOptions, systemd};
 use fibula_fib::EngineChoice;
@@ -27,6 +27,7 @@ Examples:
   fibula serve --bmp 192.0.2.7:11019     any daemon that speaks BMP
   fibula serve --kernel --checkpoint /var/lib/fibula/rib.fib
   fibula serve --bgp --bgp-as 64512 --bgp-id 192.0.2.9 --bgp-neighbour 192.0.2.1,64500
+  fibula serve --bmp --rtr validator.example:3323
   curl -sN RIS-LIVE-STREAM | fibula serve --ris -
   fibula serve --config /etc/fibula/serve.toml --check
 
@@ -73,6 +74,9 @@ pub struct Args {
     /// Read MRT files as they appear in this folder
     #[arg(long, value_name = "FOLDER")]
     mrt: Option<PathBuf>,
+    /// Validate origins with the VRPs of this RTR server, such as a validator's; the next one is for when it fails
+    #[arg(long, value_name = "HOST:PORT")]
+    rtr: Vec<String>,
     /// Answer HTTP requests at this address [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS", value_parser = socket_address)]
     http: Option<SocketAddr>,
@@ -117,6 +121,9 @@ impl Args {
         }
         config.ris.extend(self.ris.clone().map(Ris::of));
         config.mrt.extend(self.mrt.clone().map(Mrt::of));
+        if !self.rtr.is_empty() {
+            config.rpki = Some(Rpki::of(self.rtr.clone()));
+        }
         let http = config.http.get_or_insert_default();
         if let Some(listen) = self.http {
             http.listen_on(listen);

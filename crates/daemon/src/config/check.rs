@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use super::text::{self, Text};
 use super::{
-    Bgp, ConfigError, ConfiguredSource, Http, Problem, Ris, ServeConfig, SourceConfig,
+    Bgp, ConfigError, ConfiguredSource, Http, Problem, Ris, Rpki, ServeConfig, SourceConfig,
     SourceProblem,
 };
 
@@ -95,6 +95,7 @@ impl ServeConfig {
         let differ = [
             ("http", http(self) != http(running)),
             ("checkpoint", self.checkpoint != running.checkpoint),
+            ("rpki", self.rpki != running.rpki),
             ("tables.engine", new.engine != old.engine),
             ("tables.bucket", new.bucket != old.bucket),
             ("tables.history", new.history != old.history),
@@ -114,6 +115,9 @@ impl ServeConfig {
         }
         if let Some(http) = &self.http {
             check_http(http, &addresses)?;
+        }
+        if let Some(rpki) = &self.rpki {
+            check_rpki(rpki)?;
         }
         self.check_zeros()?;
         match self.tables.engine.is_empty() {
@@ -150,6 +154,9 @@ impl ServeConfig {
         if let Some(checkpoint) = &self.checkpoint {
             keys.push(("checkpoint.every", checkpoint.every.0.is_zero()));
         }
+        if let Some(Rpki { expire: Some(expire), .. }) = &self.rpki {
+            keys.push(("rpki.expire", expire.0.is_zero()));
+        }
         for neighbour in self.bgp.iter().flat_map(|bgp| &bgp.neighbour) {
             keys.push(("bgp.neighbour.max-routes", neighbour.max_routes == Some(0)));
             keys.push(("bgp.neighbour.remote-as", neighbour.remote_as == Some(0)));
@@ -174,6 +181,25 @@ fn check_http(http: &Http, addresses: &HashMap<SocketAddr, String>) -> Result<()
         true => Err(Problem::HalfOfTls.into()),
         false => Ok(()),
     }
+}
+
+/// Checks that each cache has a port: what cannot be connected to would be tried for ever.
+fn check_rpki(rpki: &Rpki) -> Result<(), Fault> {
+    let caches = rpki.caches.get_ref();
+    let bad = match &caches[..] {
+        [] => Some(String::new()),
+        caches => caches.iter().find(|cache| !has_port(cache)).cloned(),
+    };
+    let at = Some(rpki.caches.span()).filter(|at| !at.is_empty());
+    bad.map_or(Ok(()), |cache| Err(Fault { at, problem: Problem::Cache { cache }.into() }))
+}
+
+/// Whether it is a host and a port: `validator.example:3323`, `192.0.2.1:3323`, `[2001:db8::1]:3323`.
+fn has_port(endpoint: &str) -> bool {
+    let Some((host, port)) = endpoint.rsplit_once(':') else { return false };
+    let is_bare_v6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
+    let is_name = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c.is_control());
+    is_name && !is_bare_v6 && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
 /// Checks a source against those before it.

@@ -60,6 +60,8 @@ pub struct ServeConfig {
     /// The tables.
     #[serde(default)]
     pub tables: Tables,
+    /// The validator whose VRPs the origins of routes are compared with.
+    pub rpki: Option<Rpki>,
     /// Limits for sources.
     #[serde(default)]
     pub limits: Limits,
@@ -135,6 +137,16 @@ pub enum OnDamage {
     Refuse,
     /// Rename it, and start with an empty table.
     SetAside,
+}
+
+/// A validator, which sends VRPs by the RPKI-to-Router protocol.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Rpki {
+    /// Its caches in order of preference, each a name or an address with a port.
+    pub caches: Spanned<Vec<String>>,
+    /// The longest time for which VRPs are used of which nothing more was heard; by default as the cache says.
+    pub expire: Option<Time>,
 }
 
 /// The tables and their engines.
@@ -341,6 +353,13 @@ impl Http {
     /// Sets the address and port where requests are answered.
     pub fn listen_on(&mut self, address: SocketAddr) {
         self.listen = in_no_file(address);
+    }
+}
+
+impl Rpki {
+    /// These caches, whose VRPs are used for as long as they say.
+    pub fn of(caches: Vec<String>) -> Self {
+        Self { caches: Spanned::new(0..0, caches), expire: None }
     }
 }
 

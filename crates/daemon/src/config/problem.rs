@@ -56,6 +56,11 @@ pub enum Problem {
         /// The problem.
         problem: SourceProblem,
     },
+    /// A validator's cache has no port, or none is named.
+    Cache {
+        /// The cache; empty if there is none.
+        cache: String,
+    },
     /// Only one of the certificate and the key of TLS is given.
     HalfOfTls,
     /// A number is 0 with which nothing would work.
@@ -132,6 +137,10 @@ impl Problem {
                 "name one: --fpm, --bmp, --bgp, --kernel, --ris, --mrt, or --config FILE"
             }
             Self::NoFolder { .. } => "make it, or name another file",
+            Self::Cache { .. } => {
+                "write the validator's name or address with the port of its RTR server, such as \
+                 caches = [\"validator.example:3323\"]"
+            }
             Self::Zero { .. } => "write a larger number, or leave the key out for its default",
             #[cfg(target_os = "linux")]
             Self::Route(problem) => return problem.hint(),
@@ -160,6 +169,8 @@ impl fmt::Display for Problem {
                 write!(f, "{one} and {other} both listen on {address}")
             }
             Self::Source { name, problem } => write!(f, "{name}: {problem}"),
+            Self::Cache { cache } if cache.is_empty() => f.write_str("rpki: caches names none"),
+            Self::Cache { cache } => write!(f, "rpki: {cache:?} is no host and port"),
             Self::HalfOfTls => f.write_str("http: tls-certificate and tls-key belong together"),
             Self::Zero { key } => write!(f, "{key} is 0, with which nothing would work"),
             Self::NoEngine => {

@@ -38,9 +38,10 @@ fn of_family<A: Addr>(
     table: Option<&str>,
 ) -> Result<Vec<api::TableLookup>, Refusal> {
     let Seen { sequence, names, tables } = site.live.with_rib(|rib| look(rib, host, table))?;
+    let names = names.validated(site);
     let of_table = |(table, found): (TableName, Chain<A>)| {
         let covering: Vec<_> =
-            found.iter().map(|(prefix, path)| names.route(prefix, path)).collect();
+            found.iter().map(|(prefix, path)| names.route(A::any(*prefix), path)).collect();
         let table = table.to_string();
         api::TableLookup { table, sequence, found: covering.first().cloned(), covering }
     };

@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use fibula_core::{Addr, Vrf};
 use fibula_rib::RibMemory;
 
-use super::peers;
+use super::{peers, rpki};
 use crate::counts::{CLASSES, Counts};
 use crate::http::answer::{Answer, in_parts};
 use crate::http::params::Params;
@@ -36,6 +36,9 @@ pub(crate) fn metrics(site: &Arc<Site>, _: &Params) -> Answer {
         let mut end = Text::default();
         sources(&site, &mut end);
         http(&site, &mut end);
+        if let Some(vrps) = &site.options.vrps {
+            rpki::metrics(vrps, &mut end);
+        }
         if let Some(MoreMetrics(more)) = &site.options.metrics {
             more(&mut end);
         }

@@ -8,5 +8,6 @@ pub(crate) mod metrics;
 pub(crate) mod page;
 pub(crate) mod peers;
 pub(crate) mod routes;
+pub(crate) mod rpki;
 pub(crate) mod search;
 pub(crate) mod tables;

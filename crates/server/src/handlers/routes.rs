@@ -189,6 +189,7 @@ impl<A: Addr> Walk<A> {
                 return None;
             }
             site.live.with_rib(|rib| self.decide(rib));
+            self.names = self.names.take().map(|names| names.validated(site));
         }
         let ((prefix, why), names) = (self.found.front()?, self.names.as_ref()?);
         let (paths, begin) = (why.paths(), self.written);
@@ -202,7 +203,7 @@ impl<A: Addr> Walk<A> {
             if at > 0 {
                 part.push(b',');
             }
-            let _ = serde_json::to_writer(&mut part, &names.path(path));
+            let _ = serde_json::to_writer(&mut part, &names.path(A::any(*prefix), path));
         }
         self.written = end;
         if end == paths.len() {

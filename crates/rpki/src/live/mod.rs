@@ -1,0 +1,176 @@
+//! VRPs that change while routes are validated with them.
+
+mod revalidate;
+mod status;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use fibula_core::AnyPrefix;
+
+pub use revalidate::{Revalidated, Revalidator, ValidityCounts};
+pub use status::{CacheState, CacheStatus};
+
+use crate::Vrps;
+
+/// How many routes whose validity changed are kept to be shown.
+const KEPT: usize = 10_000;
+
+/// A set of VRPs, and what is known about its source.
+#[derive(Debug)]
+pub struct VrpGeneration {
+    /// Counts the sets that a [`LiveVrps`] has had, from 1.
+    pub number: u64,
+    /// When it was published.
+    pub time: SystemTime,
+    /// `None` while no VRPs are known: before the first whole set, and after the last one has expired. Routes have no
+    /// validity then.
+    pub vrps: Option<Vrps>,
+}
+
+/// The VRPs that are valid now. Readers take the newest set and keep it for as long as an answer takes; one writer
+/// replaces it. A set never changes.
+///
+/// ```
+/// use fibula_rpki::{LiveVrps, Validity, Vrp, Vrps};
+///
+/// let live = LiveVrps::default();
+/// assert!(live.current().vrps.is_none()); // not `NotFound`: nothing is known yet
+/// let vrp = Vrp::new("192.0.2.0/24".parse()?, 24, 64500)?;
+/// live.replace(Some(Vrps::new([vrp])), [vrp.prefix()]);
+/// let now = live.current();
+/// let validity = now.vrps.as_ref().unwrap().validity("192.0.2.0/24".parse()?, Some(64500));
+/// assert_eq!((now.number, validity), (1, Validity::Valid));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct LiveVrps {
+    state: Mutex<State>,
+    replaced: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    current: Arc<VrpGeneration>,
+    /// The set that was revalidated last, and the prefixes of the VRPs that came or went since then.
+    validated: Arc<VrpGeneration>,
+    changed: Vec<AnyPrefix>,
+    caches: Vec<CacheStatus>,
+    revalidated: VecDeque<Revalidated>,
+    counts: ValidityCounts,
+    is_stopped: bool,
+}
+
+impl Default for LiveVrps {
+    /// No VRPs are known.
+    fn default() -> Self {
+        let none = Arc::new(VrpGeneration { number: 0, time: SystemTime::UNIX_EPOCH, vrps: None });
+        let state = State {
+            current: Arc::clone(&none),
+            validated: none,
+            changed: Vec::new(),
+            caches: Vec::new(),
+            revalidated: VecDeque::new(),
+            counts: ValidityCounts::default(),
+            is_stopped: false,
+        };
+        Self { state: Mutex::new(state), replaced: Condvar::new() }
+    }
+}
+
+/// What a [`Revalidator`] has to compare.
+struct Step {
+    before: Arc<VrpGeneration>,
+    after: Arc<VrpGeneration>,
+    changed: Vec<AnyPrefix>,
+}
+
+impl LiveVrps {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each change of the state is one assignment, so a thread that panicked has left a whole one.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest set. O(1).
+    pub fn current(&self) -> Arc<VrpGeneration> {
+        Arc::clone(&self.lock().current)
+    }
+
+    /// Publishes the next set, or that there is none. `changed` are the prefixes of the VRPs in which it differs from
+    /// the current one: the validity of other routes than those that they cover is the same.
+    pub fn replace(&self, vrps: Option<Vrps>, changed: impl IntoIterator<Item = AnyPrefix>) {
+        let mut state = self.lock();
+        let number = state.current.number + 1;
+        let before = std::mem::replace(
+            &mut state.current,
+            Arc::new(VrpGeneration { number, time: SystemTime::now(), vrps }),
+        );
+        state.changed.extend(changed);
+        drop(state);
+        self.replaced.notify_all();
+        drop(before); // a large set takes milliseconds to be freed: without the lock
+    }
+
+    /// The states of the caches that it is received from, in the order of preference.
+    pub fn caches(&self) -> Vec<CacheStatus> {
+        self.lock().caches.clone()
+    }
+
+    pub(crate) fn set_cache(&self, at: usize, change: impl FnOnce(&mut CacheStatus)) {
+        if let Some(cache) = self.lock().caches.get_mut(at) {
+            change(cache);
+        }
+    }
+
+    pub(crate) fn set_caches(&self, caches: Vec<CacheStatus>) {
+        self.lock().caches = caches;
+    }
+
+    /// The last routes whose validity changed with the VRPs, newest first, `most` at most. The last ten thousand are
+    /// kept.
+    pub fn revalidated(&self, most: usize) -> Vec<Revalidated> {
+        self.lock().revalidated.iter().rev().take(most).cloned().collect()
+    }
+
+    /// How many routes were validated again, and how many of them changed.
+    pub fn counts(&self) -> ValidityCounts {
+        self.lock().counts
+    }
+
+    /// Waits until the set has changed since the last step was done. `None` after [`LiveVrps::stop`], or if nothing
+    /// has changed in this time.
+    fn next_step(&self, timeout: Duration) -> Option<Step> {
+        let state = self.lock();
+        let is_done =
+            |state: &mut State| !state.is_stopped && state.current.number == state.validated.number;
+        let waited = self.replaced.wait_timeout_while(state, timeout, is_done);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.is_stopped || state.current.number == state.validated.number {
+            return None;
+        }
+        let changed = std::mem::take(&mut state.changed);
+        let after = Arc::clone(&state.current);
+        let before = std::mem::replace(&mut state.validated, Arc::clone(&after));
+        Some(Step { before, after, changed })
+    }
+
+    fn found(&self, routes: Vec<Revalidated>, counts: ValidityCounts) {
+        let mut state = self.lock();
+        state.counts.add(&counts);
+        let skipped = routes.len().saturating_sub(KEPT);
+        let over = (state.revalidated.len() + routes.len() - skipped).saturating_sub(KEPT);
+        state.revalidated.drain(..over);
+        state.revalidated.extend(routes.into_iter().skip(skipped));
+    }
+
+    /// Ends the [`Revalidator`].
+    fn stop(&self) {
+        self.lock().is_stopped = true;
+        self.replaced.notify_all();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.lock().is_stopped
+    }
+}
