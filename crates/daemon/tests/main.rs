@@ -3,6 +3,7 @@
 mod config;
 #[cfg(target_os = "linux")]
 mod route;
+mod rtr;
 mod serve;
 
 use std::thread;

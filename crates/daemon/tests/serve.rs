@@ -14,7 +14,7 @@ use fibula_server::client::{Client, ClientOptions};
 use crate::until;
 
 /// An announcement of this prefix.
-fn announced(prefix: &str) -> String {
+pub(crate) fn announced(prefix: &str) -> String {
     format!(
         "{{\"timestamp\": 1717245600.25, \"peer\": \"192.0.2.1\", \"peer_asn\": \"64500\", \"host\": \"rrc00.ripe.net\", \"origin\": \"IGP\", \"type\": \"UPDATE\", \
          \"path\": [64500, 3333], \"announcements\": [{{\"next_hop\": \"192.0.2.1\", \"prefixes\": [\"{prefix}\"]}}]}}\n"

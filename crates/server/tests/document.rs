@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 
+use fibula_rpki::{LiveVrps, Revalidator, Vrp, Vrps};
 use fibula_server::Server;
 use fibula_server::client::{Answer, escape};
 use hyper::Method;
@@ -167,13 +169,21 @@ fn check(document: &Value, operation: &Value, answer: &Answer, what: &str) {
 
 #[test]
 fn the_document_and_the_server_agree() {
-    let mut lab = Lab::new(|_| {});
+    let vrps = Arc::new(LiveVrps::default());
+    let shared = Arc::clone(&vrps);
+    let mut lab = Lab::new(|options| options.vrps = Some(shared));
     lab.announce("bgp", "10.0.0.0/8", 0, (2, 64600));
     lab.announce("bgp", "10.1.0.0/16", 1, (1, 64600));
     lab.announce("bgp", "10.1.0.0/16", 2, (3, 64600));
     lab.announce("bgp", "11.0.0.0/8", 2, (3, 64600));
     lab.withdraw("bgp", "11.0.0.0/8", 2);
     lab.live.flush().unwrap();
+    let vrp = Vrp::new("10.1.0.0/16".parse().unwrap(), 16, 64600).unwrap();
+    let _revalidator = Revalidator::start(Arc::clone(&vrps), Arc::clone(&lab.live)).unwrap();
+    vrps.replace(Some(Vrps::new([vrp])), [vrp.prefix()]);
+    while vrps.revalidated(1).is_empty() {
+        std::thread::yield_now();
+    }
     let document = get(&mut lab.client(), "/openapi.json");
     assert_eq!(document, Server::openapi());
     assert_eq!(document["openapi"], "3.1.0");
@@ -225,7 +235,7 @@ fn the_document_and_the_server_agree() {
             }
         }
     }
-    assert_eq!(operations, 16);
+    assert_eq!(operations, 17);
 }
 
 /// The check above detects errors.

@@ -10,6 +10,7 @@ mod health;
 mod limits;
 mod page;
 mod refusals;
+mod rpki;
 mod search;
 mod tls;
 mod untaken;

@@ -1,0 +1,102 @@
+//! A server that follows a validator: stayrtr of Debian, whose file of VRPs changes.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use fibula_daemon::config::ServeConfig;
+use fibula_daemon::{Serve, ServeOptions};
+use fibula_server::client::{Client, ClientOptions};
+
+use crate::until;
+
+/// A program that ends with the test.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn write(file: &Path, roas: &str) {
+    let whole = format!(
+        "{{\"metadata\": {{\"buildtime\": \"2026-01-01T00:00:00Z\"}}, \"roas\": [{roas}]}}"
+    );
+    let next = file.with_extension("next");
+    fs::write(&next, whole).unwrap();
+    fs::rename(&next, file).unwrap();
+}
+
+/// A cache of these files, at a free port.
+fn stayrtr(file: &Path) -> Option<(Program, String)> {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let endpoint = format!("127.0.0.1:{port}");
+    let mut command = Command::new("stayrtr");
+    command.args(["-bind", &endpoint, "-metrics.addr", "127.0.0.1:0", "-checktime=false"]);
+    command.args(["-refresh", "1", "-cache", file.to_str().unwrap()]);
+    let mut program = Program(command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().ok()?);
+    // Its log must be read, or it waits.
+    let log = BufReader::new(program.0.stderr.take().unwrap());
+    std::thread::spawn(move || {
+        log.lines().map_while(Result::ok).for_each(|line| eprintln!("{line}"))
+    });
+    Some((program, endpoint))
+}
+
+#[test]
+fn stayrtr_serves_vrps_that_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let (vrps, lines) = (folder.path().join("vrps.json"), folder.path().join("lines"));
+    let roa = |prefix: &str, asn: u32| {
+        format!("{{\"prefix\": \"{prefix}\", \"maxLength\": 24, \"asn\": {asn}, \"ta\": \"test\"}}")
+    };
+    write(&vrps, &roa("193.0.0.0/21", 3333));
+    let Some((cache, endpoint)) = stayrtr(&vrps) else {
+        return println!("SKIPPED: stayrtr is not installed");
+    };
+    fs::write(&lines, crate::serve::announced("193.0.6.0/24")).unwrap();
+    let text = format!(
+        "http = {{ listen = '127.0.0.1:0' }}\nrpki = {{ caches = ['{endpoint}'], expire = '1h' }}\n[[ris]]\npath = '{}'\nhold = '1d'\n",
+        lines.display()
+    );
+    let config = ServeConfig::parse(&text, "test.toml").unwrap();
+    let serve = Serve::start(ServeOptions::new(config)).unwrap();
+    let url = format!("http://{}", serve.addresses()[0]);
+    let mut client = Client::new(ClientOptions::new(url)).unwrap();
+    let mut validity = || {
+        let lookup = client.lookup("193.0.6.139".parse().unwrap(), Some("ris")).ok()?;
+        Some(lookup.tables[0].found.as_ref()?.rpki.as_ref()?.validity.clone())
+    };
+    until("valid", || validity().filter(|validity| validity == "valid"));
+    write(&vrps, &roa("193.0.0.0/21", 64500));
+    until("invalid", || validity().filter(|validity| validity == "invalid-origin"));
+    write(&vrps, &roa("193.0.0.0/24", 64500));
+    until("not found", || validity().filter(|validity| validity == "not-found"));
+    // The validator ends: what it sent is used until it expires.
+    drop(cache);
+    assert_eq!(validity().as_deref(), Some("not-found"));
+    serve.stop().unwrap();
+}
+
+#[test]
+fn caches_that_cannot_be() {
+    for (value, what) in [
+        ("[]", "caches names none"),
+        ("['validator.example']", "\"validator.example\" is no host and port"),
+        ("['2001:db8::1:323']", "is no host and port"),
+        ("['127.0.0.1:0']", "is no host and port"),
+        ("['a b:323']", "is no host and port"),
+    ] {
+        let text = format!("[rpki]\ncaches = {value}\n[[fpm]]\nlisten = '127.0.0.1:0'\n");
+        let error = ServeConfig::parse(&text, "test.toml").unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains(what), "{value}: {error}");
+    }
+    for cache in ["validator.example:323", "127.0.0.1:323", "[2001:db8::1]:323"] {
+        let text = format!("[rpki]\ncaches = ['{cache}']\n[[fpm]]\nlisten = '127.0.0.1:0'\n");
+        assert!(ServeConfig::parse(&text, "test.toml").is_ok(), "{cache}");
+    }
+}
