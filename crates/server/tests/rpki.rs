@@ -101,7 +101,7 @@ fn the_state_of_the_validator_and_the_routes_that_changed() {
     assert_eq!((&newest["table"], &newest["prefix"]), (&json!("bgp"), &json!("10.1.0.0/16")));
     assert_eq!((&newest["before"], &newest["after"]), (&json!("valid"), &json!("invalid-origin")));
     assert_eq!(get(&mut client, "/v1/rpki?limit=0")["changes"], json!([]));
-    let metrics = client.get("/metrics").unwrap();
+    let metrics = client.get("/metrics", &[]).unwrap();
     let text = String::from_utf8(metrics.body.to_vec()).unwrap();
     for line in [
         "fibula_rpki_vrps{family=\"ipv4\"} 1",
@@ -117,7 +117,7 @@ fn without_a_validator_there_is_no_state() {
     let mut lab = Lab::new(|_| {});
     lab.announce("bgp", "10.0.0.0/8", 0, (2, 64600));
     let mut client = lab.client();
-    let (status, text) = refusal(&client.get("/v1/rpki").unwrap());
+    let (status, text) = refusal(&client.get("/v1/rpki", &[]).unwrap());
     assert_eq!(status, 404);
     assert!(text.contains("[rpki]"), "{text}");
 }
