@@ -187,8 +187,19 @@ impl RouteConfig {
         let text = Text { text, name, page: "docs/router.md" };
         let file: File = text.parse()?;
         let File { http, checkpoint, tables, limits, fpm, bmp, bgp, kernel, ris, mrt, .. } = file;
-        let feeds =
-            ServeConfig { http, checkpoint, tables, limits, fpm, bmp, bgp, kernel, ris, mrt };
+        let feeds = ServeConfig {
+            http,
+            checkpoint,
+            tables,
+            limits,
+            fpm,
+            bmp,
+            bgp,
+            kernel,
+            ris,
+            mrt,
+            rpki: None,
+        };
         for port in &file.port {
             let checked = port.get_ref().check();
             checked.map_err(|problem| text.error(Some(port.span()), Problem::Port(problem)))?;
