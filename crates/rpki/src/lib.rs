@@ -16,8 +16,8 @@
 //! to it or contains it, whatever the maximum length. AS 0 is not an origin: a VRP with AS 0 matches no route (RFC
 //! 6483, section 4), and a route with origin 0, or without an origin, is never valid.
 //!
-//! VRPs that change are [`LiveVrps`]: the module `rtr` (a feature) receives them from a validator, and a [`Revalidator`]
-//! finds the routes of a live table whose validity changes with them.
+//! VRPs that change are [`LiveVrps`]: the module `rtr` (a feature) receives them from a validator, and a
+//! [`Revalidator`] finds the routes of a live table whose validity changes with them.
 //!
 //! [`add_columns`] stores the validity in a table, as columns, and [`ValidityReport`] counts it.
 //!

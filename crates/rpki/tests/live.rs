@@ -67,8 +67,8 @@ fn only_routes_under_changed_vrps_are_validated() {
     };
     let change = |prefix: &str, before, after| (prefix.to_owned(), before, after);
 
-    // The first set: what it covers is valid or not, and what no VRP covers is not read: it had no validity before, and is
-    // not found from now on, for which nobody has to be told.
+    // The first set: what it covers is valid or not, and what no VRP covers is not read: it had no validity before, and
+    // is not found from now on, for which nobody has to be told.
     let (ten, more) = (vrp("10.1.0.0/16", 16, 1), vrp("2001:db8::/32", 48, 1));
     let (validated, found) = step(Some(&[ten, more]), &["10.1.0.0/16", "2001:db8::/32"], 1);
     assert_eq!(validated, 4);
@@ -98,8 +98,8 @@ fn only_routes_under_changed_vrps_are_validated() {
     assert_eq!(vrps.counts().newly_invalid, 3);
 }
 
-/// Random VRPs come and go over a table of tens of thousands of routes: what is reported is what a comparison of all routes
-/// gives, and no route outside of the changed VRPs is read.
+/// Random VRPs come and go over a table of tens of thousands of routes: what is reported is what a comparison of all
+/// routes gives, and no route outside of the changed VRPs is read.
 #[test]
 fn reports_what_a_comparison_of_all_routes_gives() {
     let mut random = fibula_testkit::Rng::new(7);

@@ -99,10 +99,11 @@ pub struct NextHop {
 
 /// What the RPKI says about the origin of a route (RFC 6811).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Rpki {
+pub struct OriginValidity {
     /// `valid`, `invalid-origin`, `invalid-length` or `not-found`.
     pub validity: String,
-    /// The VRPs that cover the prefix, such as `192.0.2.0/24-26 AS64500`, those with the longest prefix first; 64 at most.
+    /// The VRPs that cover the prefix, such as `192.0.2.0/24-26 AS64500`, those with the longest prefix first; 64 at
+    /// most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vrps: Vec<String>,
 }
@@ -120,7 +121,7 @@ pub struct Route {
     pub attributes: Attributes,
     /// Its validity; absent without VRPs, and for routes that are not of BGP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rpki: Option<Rpki>,
+    pub rpki: Option<OriginValidity>,
 }
 
 /// The answers for an address.
@@ -195,7 +196,7 @@ pub struct Path {
     pub lost_by: Option<String>,
     /// Its validity; absent without VRPs, and for routes that are not of BGP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rpki: Option<Rpki>,
+    pub rpki: Option<OriginValidity>,
 }
 
 /// The validator's caches, their VRPs, and the routes whose validity changed with them.
@@ -203,7 +204,8 @@ pub struct Path {
 pub struct RpkiStatus {
     /// The caches, in the order of preference.
     pub caches: Vec<RpkiCache>,
-    /// Whether VRPs are known. Routes have no validity before the first whole answer, and after the last one has expired.
+    /// Whether VRPs are known. Routes have no validity before the first whole answer, and after the last one has
+    /// expired.
     pub known: bool,
     /// The VRPs in use.
     pub vrps: RouteCounts,

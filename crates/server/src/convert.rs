@@ -10,7 +10,6 @@ use fibula_rib::{AttributeSet, Path, Rib, Step, ValueNames};
 use fibula_rpki::VrpGeneration;
 
 use crate::api;
-use crate::site::Site;
 
 /// The most VRPs of a route that are listed.
 const VRPS: usize = 64;
@@ -33,16 +32,16 @@ impl Names {
         Self { peers: numbers.into_iter().filter_map(peer).collect(), values, vrps: None }
     }
 
-    /// With the validity of routes, by the VRPs of now.
-    pub(crate) fn validated(self, site: &Site) -> Self {
-        Self { vrps: site.vrps(), ..self }
+    /// With the validity of routes by these VRPs.
+    pub(crate) fn validated(self, vrps: Option<Arc<VrpGeneration>>) -> Self {
+        Self { vrps, ..self }
     }
 
-    fn rpki(&self, prefix: AnyPrefix, set: &AttributeSet) -> Option<api::Rpki> {
+    fn rpki(&self, prefix: AnyPrefix, set: &AttributeSet) -> Option<api::OriginValidity> {
         let vrps = self.vrps.as_ref()?.vrps.as_ref()?;
         let validity = vrps.validity(prefix, set.bgp()?.origin_as);
         let covering = vrps.covering(prefix).take(VRPS);
-        Some(api::Rpki {
+        Some(api::OriginValidity {
             validity: validity.to_string(),
             vrps: covering.map(|vrp| vrp.to_string()).collect(),
         })

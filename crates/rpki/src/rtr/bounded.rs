@@ -1,5 +1,5 @@
-//! Reads of a connection, which end at a PDU that is longer than any may be: the client takes memory for the length that a
-//! PDU states.
+//! Reads of a connection, which end at a PDU that is longer than any may be: the client takes memory for the length
+//! that a PDU states.
 
 use std::io;
 use std::pin::Pin;

@@ -1,9 +1,9 @@
-//! VRPs from a validator, as they change: the client of the RPKI-to-Router protocol (RFC 6810, RFC 8210, and version 2 of
-//! its successor), over TCP.
+//! VRPs from a validator, as they change: the client of the RPKI-to-Router protocol (RFC 6810, RFC 8210, and version 2
+//! of its successor), over TCP.
 //!
-//! A validator, or a program beside it, runs a *cache*. The client asks it for the whole set once, and from then on for what
-//! has changed since the serial number that it has. [`LiveVrps`] has the result. The protocol is that of the crate `rpki`;
-//! what a cache may do to us is bounded here.
+//! A validator, or a program beside it, runs a *cache*. The client asks it for the whole set once, and from then on for
+//! what has changed since the serial number that it has. [`LiveVrps`] has the result. The protocol is that of the crate
+//! `rpki`; what a cache may do to us is bounded here.
 //!
 //! | what happens | what is used |
 //! |---|---|
@@ -31,7 +31,8 @@ use crate::{CacheStatus, LiveVrps};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RtrOptions {
-    /// The caches in order of preference, `host:port` each. One is connected at a time: the next one is tried if it fails.
+    /// The caches in order of preference, `host:port` each. One is connected at a time: the next one is tried if it
+    /// fails.
     pub caches: Vec<String>,
     /// The most VRPs that are taken from a cache. The connection to one that sends more is ended.
     pub most: usize,

@@ -126,8 +126,8 @@ fn a_cache_that_lost_its_state_sends_everything_again() {
     cache.done();
 }
 
-/// Answers that cannot be: each ends the connection with the error of RFC 8210, leaves the set as it was, and is followed by
-/// a query for the whole set.
+/// Answers that cannot be: each ends the connection with the error of RFC 8210, leaves the set as it was, and is
+/// followed by a query for the whole set.
 #[test]
 fn answers_that_contradict_what_was_sent_are_refused() {
     let bad_len = pdu(4, 0, &[1, 24, 33, 0, 192, 0, 2, 0, 0, 0, 251, 244]);
