@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use clap::{Args as ClapArgs, ValueEnum};
 use fibula_core::AnyPrefix;
 use fibula_fib::{EngineChoice, Fib, Match, Typed};
-use fibula_server::api::{Lookup, PrefixPaths, Route, Routes, Search};
+use fibula_server::api::{Lookup, OriginValidity, PrefixPaths, Route, Routes, Search};
 use fibula_server::client::Client;
 use serde_json::{Map, json};
 
@@ -155,14 +155,19 @@ fn json_line(out: &mut impl Write, value: &impl serde::Serialize) -> Result<(), 
     Ok(writeln!(out)?)
 }
 
+/// What the RPKI says, behind the attributes.
+fn validity(rpki: &Option<OriginValidity>) -> String {
+    rpki.as_ref().map_or_else(String::new, |rpki| format!(", RPKI {}", rpki.validity))
+}
+
 fn print_lookup(found: &Lookup, out: &mut impl Write) -> Result<(), Failure> {
     for table in &found.tables {
         writeln!(out, "{} in {}:", found.address, table.table)?;
         if table.covering.is_empty() {
             writeln!(out, "  no route")?;
         }
-        for Route { prefix, peer: of, attributes: set, .. } in &table.covering {
-            writeln!(out, "  {prefix}  {}  ({})", attributes(set), peer(of))?;
+        for Route { prefix, peer: of, attributes: set, rpki, .. } in &table.covering {
+            writeln!(out, "  {prefix}  {}{}  ({})", attributes(set), validity(rpki), peer(of))?;
         }
     }
     if found.tables.is_empty() {
@@ -186,8 +191,9 @@ fn print_routes(found: &Routes, out: &mut impl Write) -> Result<(), Failure> {
                 };
                 writeln!(
                     out,
-                    "    {lost}: {}  ({})",
+                    "    {lost}: {}{}  ({})",
                     attributes(&path.attributes),
+                    validity(&path.rpki),
                     peer(&path.peer)
                 )?;
             }
