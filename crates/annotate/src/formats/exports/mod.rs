@@ -15,10 +15,11 @@ use fibula_packet::capture::{Container, Packet, Step, Time};
 use self::datagrams::{Datagram, datagram};
 use self::rows::{HEADER, RowSink};
 use super::csv::scan::Dialect;
+use super::pcap::ends;
 use super::{Decode, LogDecoder, Style};
 use crate::block::{Block, Row, RowKind};
 use crate::fault::Fault;
-use crate::{AnnotateError, AnnotateOptions, Column, ExportRows, LogFormat};
+use crate::{AnnotateError, AnnotateOptions, ExportRows, LogFormat};
 
 /// Whether this is the beginning of a file of IPFIX messages.
 pub(crate) fn is_ipfix(head: &[u8]) -> bool {
@@ -49,23 +50,7 @@ enum State {
 
 impl Exports {
     pub(crate) fn new(options: &AnnotateOptions) -> Result<Self, AnnotateError> {
-        let mut names: Vec<String> = Vec::new();
-        for column in &options.columns {
-            match column {
-                Column::Name(name) if names.contains(name) => {
-                    return Err(AnnotateError::Twice { name: name.clone() });
-                }
-                Column::Name(name) if name == "src" || name == "dst" => names.push(name.clone()),
-                _ => {
-                    let (format, column) = (LogFormat::Flows, column.clone());
-                    return Err(AnnotateError::ColumnKind { format, column });
-                }
-            }
-        }
-        if names.is_empty() {
-            names = vec!["src".to_owned(), "dst".to_owned()];
-        }
-        let slots = names.iter().map(|name| name == "dst").collect();
+        let (names, slots) = ends(options, LogFormat::Flows)?;
         Ok(Self {
             names,
             slots,

@@ -28,25 +28,31 @@ pub(crate) struct AddressRows {
     flows: Option<Flows>,
 }
 
+/// The columns that are looked up, of `src` and `dst`, and for each whether it is the destination.
+pub(crate) fn ends(
+    options: &AnnotateOptions,
+    format: LogFormat,
+) -> Result<(Vec<String>, Vec<bool>), AnnotateError> {
+    let mut names: Vec<String> = Vec::new();
+    for column in &options.columns {
+        match column {
+            Column::Name(name) if names.contains(name) => {
+                return Err(AnnotateError::Twice { name: name.clone() });
+            }
+            Column::Name(name) if name == "src" || name == "dst" => names.push(name.clone()),
+            _ => return Err(AnnotateError::ColumnKind { format, column: column.clone() }),
+        }
+    }
+    if names.is_empty() {
+        names = vec!["src".to_owned(), "dst".to_owned()];
+    }
+    let slots = names.iter().map(|name| name == "dst").collect();
+    Ok((names, slots))
+}
+
 impl AddressRows {
     pub(super) fn new(options: &AnnotateOptions) -> Result<Self, AnnotateError> {
-        let mut names: Vec<String> = Vec::new();
-        for column in &options.columns {
-            match column {
-                Column::Name(name) if names.contains(name) => {
-                    return Err(AnnotateError::Twice { name: name.clone() });
-                }
-                Column::Name(name) if name == "src" || name == "dst" => names.push(name.clone()),
-                _ => {
-                    let (format, column) = (LogFormat::Pcap, column.clone());
-                    return Err(AnnotateError::ColumnKind { format, column });
-                }
-            }
-        }
-        if names.is_empty() {
-            names = vec!["src".to_owned(), "dst".to_owned()];
-        }
-        let slots = names.iter().map(|name| name == "dst").collect();
+        let (names, slots) = ends(options, LogFormat::Pcap)?;
         Ok(Self { names, slots, flows: options.flows.then(Flows::default) })
     }
 }

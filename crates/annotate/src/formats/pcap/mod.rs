@@ -12,6 +12,7 @@ use fibula_packet::LinkType;
 use fibula_packet::capture::{Container, LIMIT, Packet, Step};
 
 use self::addresses::AddressRows;
+pub(super) use self::addresses::ends;
 use self::rules::FlowRows;
 use super::csv::scan::Dialect;
 use super::{Decode, LogDecoder, Style};
