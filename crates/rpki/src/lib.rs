@@ -19,6 +19,8 @@
 //! VRPs that change are [`LiveVrps`]: the module `rtr` (a feature) receives them from a validator, and a
 //! [`Revalidator`] finds the routes of a live table whose validity changes with them.
 //!
+//! [`Aspas`] are the ASes that others attest as their providers, and verify the paths of routes.
+//!
 //! [`add_columns`] stores the validity in a table, as columns, and [`ValidityReport`] counts it.
 //!
 //! ```
@@ -36,6 +38,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod aspa;
 mod columns;
 mod decode;
 mod error;
@@ -48,6 +51,7 @@ mod validity;
 mod vrp;
 mod vrps;
 
+pub use aspa::{Aspas, Neighbour, PathValidity};
 pub use columns::{ORIGIN, VALIDITY, VRPS, add_columns, parse_origin, renamed_columns};
 pub use decode::{Decoded, decode};
 pub use error::{BadVrps, RpkiError};

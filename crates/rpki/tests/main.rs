@@ -1,5 +1,6 @@
 //! The integration tests of the crate, as one binary.
 
+mod aspa;
 mod cases;
 mod columns;
 mod files;

@@ -1,0 +1,142 @@
+//! Verification of AS paths by ASPAs: may these ASes have passed the route on to each other?
+
+use std::collections::HashMap;
+use std::fmt;
+
+/// Where the neighbour stands from whom a route was received, which decides how its path is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbour {
+    /// A customer, a peer, a route server or its client: each AS of the path passed the route to a provider.
+    NotProvider,
+    /// A provider: the path may climb to providers, and then descend to customers.
+    Provider,
+}
+
+/// Whether the ASPAs let a path be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathValidity {
+    /// Every hop that has to be is one to a provider.
+    Valid,
+    /// A hop that has to be one to a provider is not, so the route leaked or its path is forged; or the path cannot be
+    /// verified at all.
+    Invalid,
+    /// ASes on the path have no ASPA, and it could be either.
+    Unknown,
+}
+
+impl PathValidity {
+    /// `"valid"`, `"invalid"` or `"unknown"`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for PathValidity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What the ASPA of a customer says about another AS.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hop {
+    Provider,
+    NotProvider,
+    /// There is no ASPA.
+    NoAttestation,
+}
+
+/// The providers of customers, as their ASPAs attest (draft-ietf-sidrops-aspa-verification).
+///
+/// ```
+/// use fibula_rpki::{Aspas, Neighbour, PathValidity};
+///
+/// // AS64500 has the providers AS64501 and AS64502; AS64501 has none (AS 0).
+/// let aspas: Aspas = [(64500, vec![64501, 64502]), (64501, vec![0])].into_iter().collect();
+/// // The nearest AS is first, the origin last, as in BGP.
+/// let verify = |path: &[u32]| aspas.verify(path, Neighbour::NotProvider);
+/// assert_eq!(verify(&[64501, 64500]), PathValidity::Valid);
+/// assert_eq!(verify(&[64503, 64500]), PathValidity::Invalid); // AS64503 is no provider of AS64500
+/// assert_eq!(verify(&[64503, 64502, 64500]), PathValidity::Unknown); // AS64502 has no ASPA
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aspas(HashMap<u32, Vec<u32>>);
+
+impl FromIterator<(u32, Vec<u32>)> for Aspas {
+    /// From customers and their providers. The providers of several ASPAs of a customer are taken together.
+    fn from_iter<I: IntoIterator<Item = (u32, Vec<u32>)>>(all: I) -> Self {
+        let mut of = HashMap::<u32, Vec<u32>>::new();
+        for (customer, providers) in all {
+            of.entry(customer).or_default().extend(providers);
+        }
+        for providers in of.values_mut() {
+            providers.sort_unstable();
+            providers.dedup();
+        }
+        Self(of)
+    }
+}
+
+impl Aspas {
+    /// Number of customers.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no ASPAs.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The providers that a customer attests, ascending; AS 0 alone says that it has none. `None` without an ASPA.
+    pub fn providers(&self, customer: u32) -> Option<&[u32]> {
+        self.0.get(&customer).map(Vec::as_slice)
+    }
+
+    fn hop(&self, customer: u32, provider: u32) -> Hop {
+        match self.0.get(&customer) {
+            None => Hop::NoAttestation,
+            Some(providers) if providers.binary_search(&provider).is_ok() => Hop::Provider,
+            Some(_) => Hop::NotProvider,
+        }
+    }
+
+    /// Verifies a path, whose first AS is the neighbour and whose last one the origin. ASes that are repeated count
+    /// once. An empty path is invalid, as is one with AS 0; one with an AS_SET, which has no order, must not be given:
+    /// the draft calls it invalid. O(length).
+    pub fn verify(&self, path: &[u32], neighbour: Neighbour) -> PathValidity {
+        let mut path = path.to_vec();
+        path.dedup();
+        if path.is_empty() || path.contains(&0) {
+            return PathValidity::Invalid;
+        }
+        // How many ASes a ramp has: up from the origin, or seen the other way round, down to the neighbour. It ends
+        // before the first hop of one of these kinds.
+        let up =
+            |ends: &[Hop]| ramp(path.windows(2).rev().map(|pair| self.hop(pair[1], pair[0])), ends);
+        let down = |ends: &[Hop]| match neighbour {
+            Neighbour::NotProvider => 0,
+            Neighbour::Provider => {
+                ramp(path.windows(2).map(|pair| self.hop(pair[0], pair[1])), ends)
+            }
+        };
+        // Both ramps have all ASes between them: the hop from one to the other may be one between peers.
+        let is_short = |ends: &[Hop]| up(ends) + down(ends) < path.len();
+        if is_short(&[Hop::NotProvider]) {
+            PathValidity::Invalid
+        } else if is_short(&[Hop::NotProvider, Hop::NoAttestation]) {
+            PathValidity::Unknown
+        } else {
+            PathValidity::Valid
+        }
+    }
+}
+
+/// The number of ASes that hops join before the first one of these kinds.
+fn ramp(hops: impl Iterator<Item = Hop>, ends: &[Hop]) -> usize {
+    1 + hops.take_while(|hop| !ends.contains(hop)).count()
+}
