@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::fmt;
 
-/// Where the neighbour stands from whom a route was received, which decides how its path is verified.
+/// From whom a route was received, which decides how its path is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Neighbour {
-    /// A customer, a peer, a route server or its client: each AS of the path passed the route to a provider.
-    NotProvider,
-    /// A provider: the path may climb to providers, and then descend to customers.
+pub enum ReceivedFrom {
+    /// From a provider: the path may climb to providers, and then descend to customers.
     Provider,
+    /// From a customer, a peer, a route server or its client: each AS of the path passed the route to a provider.
+    Other,
 }
 
 /// Whether the ASPAs let a path be.
@@ -53,12 +53,12 @@ enum Hop {
 /// The providers of customers, as their ASPAs attest (draft-ietf-sidrops-aspa-verification).
 ///
 /// ```
-/// use fibula_rpki::{Aspas, Neighbour, PathValidity};
+/// use fibula_rpki::{Aspas, ReceivedFrom, PathValidity};
 ///
 /// // AS64500 has the providers AS64501 and AS64502; AS64501 has none (AS 0).
 /// let aspas: Aspas = [(64500, vec![64501, 64502]), (64501, vec![0])].into_iter().collect();
 /// // The nearest AS is first, the origin last, as in BGP.
-/// let verify = |path: &[u32]| aspas.verify(path, Neighbour::NotProvider);
+/// let verify = |path: &[u32]| aspas.verify(path, ReceivedFrom::Other);
 /// assert_eq!(verify(&[64501, 64500]), PathValidity::Valid);
 /// assert_eq!(verify(&[64503, 64500]), PathValidity::Invalid); // AS64503 is no provider of AS64500
 /// assert_eq!(verify(&[64503, 64502, 64500]), PathValidity::Unknown); // AS64502 has no ASPA
@@ -108,7 +108,7 @@ impl Aspas {
     /// Verifies a path, whose first AS is the neighbour and whose last one the origin. ASes that are repeated count
     /// once. An empty path is invalid, as is one with AS 0; one with an AS_SET, which has no order, must not be given:
     /// the draft calls it invalid. O(length).
-    pub fn verify(&self, path: &[u32], neighbour: Neighbour) -> PathValidity {
+    pub fn verify(&self, path: &[u32], from: ReceivedFrom) -> PathValidity {
         let mut path = path.to_vec();
         path.dedup();
         if path.is_empty() || path.contains(&0) {
@@ -118,9 +118,9 @@ impl Aspas {
         // before the first hop of one of these kinds.
         let up =
             |ends: &[Hop]| ramp(path.windows(2).rev().map(|pair| self.hop(pair[1], pair[0])), ends);
-        let down = |ends: &[Hop]| match neighbour {
-            Neighbour::NotProvider => 0,
-            Neighbour::Provider => {
+        let down = |ends: &[Hop]| match from {
+            ReceivedFrom::Other => 0,
+            ReceivedFrom::Provider => {
                 ramp(path.windows(2).map(|pair| self.hop(pair[0], pair[1])), ends)
             }
         };

@@ -51,7 +51,7 @@ mod validity;
 mod vrp;
 mod vrps;
 
-pub use aspa::{Aspas, Neighbour, PathValidity};
+pub use aspa::{Aspas, PathValidity, ReceivedFrom};
 pub use columns::{ORIGIN, VALIDITY, VRPS, add_columns, parse_origin, renamed_columns};
 pub use decode::{Decoded, decode};
 pub use error::{BadVrps, RpkiError};

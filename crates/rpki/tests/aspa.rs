@@ -1,13 +1,13 @@
-//! ASPAs: the cases of the draft's figures, its text written out, and paths through random hierarchies.
+//! ASPAs: cases by hand, the text of the draft written out, and paths through random hierarchies.
 
-use fibula_rpki::{Aspas, Neighbour, PathValidity};
+use fibula_rpki::{Aspas, PathValidity, ReceivedFrom};
 use fibula_testkit::Rng;
 
-use Neighbour::{NotProvider, Provider};
 use PathValidity::{Invalid, Unknown, Valid};
+use ReceivedFrom::{Other, Provider};
 
 /// The steps of the draft, by its names and numbers: AS(1) is the origin, AS(N) the neighbour.
-fn by_the_text(aspas: &Aspas, path: &[u32], neighbour: Neighbour) -> PathValidity {
+fn by_the_text(aspas: &Aspas, path: &[u32], neighbour: ReceivedFrom) -> PathValidity {
     let mut collapsed = path.to_vec();
     collapsed.dedup();
     if collapsed.is_empty() {
@@ -17,7 +17,7 @@ fn by_the_text(aspas: &Aspas, path: &[u32], neighbour: Neighbour) -> PathValidit
     let as_of = |i: usize| collapsed[n - i];
     let provider = |x: u32, y: u32| aspas.providers(x).map(|all| all.contains(&y));
     match neighbour {
-        NotProvider => {
+        Other => {
             let hops: Vec<_> = (1..n).map(|i| provider(as_of(i), as_of(i + 1))).collect();
             if hops.contains(&Some(false)) {
                 Invalid
@@ -89,10 +89,10 @@ fn cases() {
         // AS 0 is nobody.
         (&[10, 0, 1], Invalid, Invalid),
     ] {
-        assert_eq!(aspas.verify(path, NotProvider), upstream, "{path:?} from a customer");
+        assert_eq!(aspas.verify(path, Other), upstream, "{path:?} from a customer");
         assert_eq!(aspas.verify(path, Provider), downstream, "{path:?} from a provider");
         if path.len() > 1 && !path.contains(&0) && path.iter().any(|asn| *asn != path[0]) {
-            assert_eq!(none.verify(path, NotProvider), Unknown, "{path:?} without ASPAs");
+            assert_eq!(none.verify(path, Other), Unknown, "{path:?} without ASPAs");
         }
     }
 }
@@ -112,7 +112,7 @@ fn as_the_text_says() {
         }
         let aspas: Aspas = all.into_iter().collect();
         let path: Vec<u32> = (0..=rng.below(7)).map(|_| 1 + rng.below(ases) as u32).collect();
-        for neighbour in [NotProvider, Provider] {
+        for neighbour in [Other, Provider] {
             let verified = aspas.verify(&path, neighbour);
             let expected = by_the_text(&aspas, &path, neighbour);
             assert_eq!(verified, expected, "{path:?}, {neighbour:?}: {aspas:?}");
@@ -149,7 +149,7 @@ fn paths_without_a_valley_are_valid() {
         let expected = if is_good { Valid } else { Invalid };
         assert_eq!(aspas.verify(&path, Provider), expected, "{path:?}: {aspas:?}");
         let expected = if climbs == hops.len() { Valid } else { Invalid };
-        assert_eq!(aspas.verify(&path, NotProvider), expected, "{path:?}: {aspas:?}");
+        assert_eq!(aspas.verify(&path, Other), expected, "{path:?}: {aspas:?}");
         good += u32::from(is_good);
         leaks += u32::from(!is_good);
     }
