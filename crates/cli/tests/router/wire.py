@@ -79,6 +79,7 @@ class Icmp:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
         self.socket.setblocking(False)
         self.number = os.getpid() & 0xFFFF
+        self.next = 0  # sequence number of the next ping
 
     def send(self, address, sequence, size=56):
         body = struct.pack("!HH", self.number, sequence) + bytes(size)
@@ -103,13 +104,20 @@ class Icmp:
         return None
 
     def ping(self, address, count, size=56, seconds=2.0):
-        """How many of so many pings are answered; none twice."""
+        """How many of so many pings are answered; none twice. Answers to earlier pings, which come late, do not count."""
+        mine = [(self.next + at) & 0xFFFF for at in range(count)]
+        self.next += count
         answered = set()
-        for sequence in range(count):
+        for sequence in mine:
             self.send(address, sequence, size)
-            answer = self.receive(seconds)
-            if answer and answer[0] == ECHO_REPLY and answer[3] not in answered:
-                answered.add(answer[3])
+            end = time.monotonic() + seconds
+            while answer := self.receive(end - time.monotonic()):
+                if answer[0] != ECHO_REPLY:
+                    break
+                if answer[3] in mine:
+                    answered.add(answer[3])
+                if answer[3] == sequence:
+                    break
         return len(answered)
 
     def close(self):
