@@ -98,6 +98,23 @@ fn only_routes_under_changed_vrps_are_validated() {
     assert_eq!(vrps.counts().newly_invalid, 3);
 }
 
+/// A thread that ended does not keep the next one from going on where it stopped; and so many changes that each cannot be
+/// remembered end in a validation of all routes.
+#[test]
+fn another_thread_goes_on_and_memory_is_bounded() {
+    let table = table(&[("10.0.0.0/8".parse().unwrap(), 1), ("2001:db8::/32".parse().unwrap(), 1)]);
+    let live = Arc::new(LiveVrps::default());
+    drop(Revalidator::start(Arc::clone(&live), Arc::clone(&table)).unwrap());
+    let other = "192.0.2.0/24".parse::<AnyPrefix>().unwrap();
+    let vrp = vrp("10.0.0.0/8", 8, 1);
+    for _ in 0..3 {
+        live.replace(Some(Vrps::new([vrp])), std::iter::repeat_n(other, 1 << 20));
+    }
+    let _revalidator = Revalidator::start(Arc::clone(&live), table).unwrap();
+    until("revalidated", || live.counts().sets == 1);
+    assert_eq!(live.counts().validated, 2, "all routes, though no change covers one");
+}
+
 /// Random VRPs come and go over a table of tens of thousands of routes: what is reported is what a comparison of all
 /// routes gives, and no route outside of the changed VRPs is read.
 #[test]

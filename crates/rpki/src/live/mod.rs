@@ -4,10 +4,11 @@ mod revalidate;
 mod status;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use fibula_core::AnyPrefix;
+use fibula_core::{AnyPrefix, Prefix};
 
 pub use revalidate::{Revalidated, Revalidator, ValidityCounts};
 pub use status::{CacheState, CacheStatus};
@@ -16,6 +17,8 @@ use crate::Vrps;
 
 /// How many routes whose validity changed are kept to be shown.
 const KEPT: usize = 10_000;
+/// The most changed prefixes that wait to be validated. If more wait, everything is validated.
+const WAITING: usize = 1 << 20;
 
 /// A set of VRPs, and what is known about its source.
 #[derive(Debug)]
@@ -59,7 +62,6 @@ struct State {
     caches: Vec<CacheStatus>,
     revalidated: VecDeque<Revalidated>,
     counts: ValidityCounts,
-    is_stopped: bool,
 }
 
 impl Default for LiveVrps {
@@ -73,7 +75,6 @@ impl Default for LiveVrps {
             caches: Vec::new(),
             revalidated: VecDeque::new(),
             counts: ValidityCounts::default(),
-            is_stopped: false,
         };
         Self { state: Mutex::new(state), replaced: Condvar::new() }
     }
@@ -106,7 +107,13 @@ impl LiveVrps {
             &mut state.current,
             Arc::new(VrpGeneration { number, time: SystemTime::now(), vrps }),
         );
-        state.changed.extend(changed);
+        // Nobody may validate, and a cache may send answers faster than somebody does.
+        for prefix in changed {
+            if state.changed.len() == WAITING {
+                state.changed = vec![AnyPrefix::V4(Prefix::ALL), AnyPrefix::V6(Prefix::ALL)];
+            }
+            state.changed.push(prefix);
+        }
         drop(state);
         self.replaced.notify_all();
         drop(before); // a large set takes milliseconds to be freed: without the lock
@@ -138,15 +145,14 @@ impl LiveVrps {
         self.lock().counts
     }
 
-    /// Waits until the set has changed since the last step was done. `None` after [`LiveVrps::stop`], or if nothing
-    /// has changed in this time.
-    fn next_step(&self, timeout: Duration) -> Option<Step> {
-        let state = self.lock();
-        let is_done =
-            |state: &mut State| !state.is_stopped && state.current.number == state.validated.number;
-        let waited = self.replaced.wait_timeout_while(state, timeout, is_done);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if state.is_stopped || state.current.number == state.validated.number {
+    /// Waits until the set has changed since the last step was done. `None` once it is to stop.
+    fn next_step(&self, stop: &AtomicBool) -> Option<Step> {
+        let is_stopped = || stop.load(Ordering::Relaxed);
+        let is_idle =
+            |state: &mut State| !is_stopped() && state.current.number == state.validated.number;
+        let waited = self.replaced.wait_while(self.lock(), is_idle);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        if is_stopped() {
             return None;
         }
         let changed = std::mem::take(&mut state.changed);
@@ -164,13 +170,12 @@ impl LiveVrps {
         state.revalidated.extend(routes.into_iter().skip(skipped));
     }
 
-    /// Ends the [`Revalidator`].
-    fn stop(&self) {
-        self.lock().is_stopped = true;
+    /// Ends the wait for a step.
+    fn stop(&self, stop: &AtomicBool) {
+        // Under the lock, so that it does not change between the waiting thread's look and its sleep.
+        let state = self.lock();
+        stop.store(true, Ordering::Relaxed);
+        drop(state);
         self.replaced.notify_all();
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.lock().is_stopped
     }
 }

@@ -1,8 +1,9 @@
 //! Finds the routes of a live table whose validity changes with the VRPs.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use fibula_core::{Addr, AnyPrefix, Prefix, Vrf};
 use fibula_rib::{AttributeSet, Live};
@@ -12,8 +13,6 @@ use crate::{Validity, Vrps};
 
 /// Routes that are read under one lock of the RIB.
 const PART: usize = 1024;
-/// How long it sleeps at most before it looks whether it is to end.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// A route whose validity changed because the VRPs did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,9 +63,10 @@ pub(crate) fn validity_of<A: Addr>(
 }
 
 /// A thread that validates the routes of a live table again as VRPs come and go: those that a changed VRP covers, no
-/// others. Dropping it ends the thread.
+/// others. Dropping it ends the thread. A [`LiveVrps`] has one at a time.
 pub struct Revalidator {
     vrps: Arc<LiveVrps>,
+    stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -76,22 +76,21 @@ impl Revalidator {
     /// # Errors
     /// If the system has no thread.
     pub fn start(vrps: Arc<LiveVrps>, table: Arc<Live>) -> std::io::Result<Self> {
-        let shared = Arc::clone(&vrps);
+        let (shared, stop) = (Arc::clone(&vrps), Arc::<AtomicBool>::default());
+        let stopped = Arc::clone(&stop);
         let thread = thread::Builder::new().name("revalidate".to_owned()).spawn(move || {
-            while !shared.is_stopped() {
-                if let Some(step) = shared.next_step(LOOK) {
-                    let found = Found::of(&step, &table);
-                    shared.found(found.routes, found.counts);
-                }
+            while let Some(step) = shared.next_step(&stopped) {
+                let found = Found::of(&step, &table);
+                shared.found(found.routes, found.counts);
             }
         })?;
-        Ok(Self { vrps, thread: Some(thread) })
+        Ok(Self { vrps, stop, thread: Some(thread) })
     }
 }
 
 impl Drop for Revalidator {
     fn drop(&mut self) {
-        self.vrps.stop();
+        self.vrps.stop(&self.stop);
         if let Some(thread) = self.thread.take() {
             // A panic was reported when it happened.
             let _ = thread.join();
@@ -116,11 +115,12 @@ impl<'a> Found<'a> {
                 AnyPrefix::V6(prefix) => v6.push(prefix),
             }
         }
+        let (v4, v6) = (disjoint(v4), disjoint(v6));
         let counts = ValidityCounts { sets: 1, ..ValidityCounts::default() };
         let mut found = Self { step, time: SystemTime::now(), routes: Vec::new(), counts };
         for vrf in table.with_rib(|rib| rib.vrfs().collect::<Vec<_>>()) {
-            found.family(table, vrf, &disjoint(&mut v4));
-            found.family(table, vrf, &disjoint(&mut v6));
+            found.family(table, vrf, &v4);
+            found.family(table, vrf, &v6);
         }
         found
     }
@@ -173,8 +173,8 @@ impl<'a> Found<'a> {
 }
 
 /// The prefixes in order, without those that others of them cover.
-fn disjoint<A: Addr>(prefixes: &mut Vec<Prefix<A>>) -> Vec<Prefix<A>> {
+fn disjoint<A: Addr>(mut prefixes: Vec<Prefix<A>>) -> Vec<Prefix<A>> {
     prefixes.sort_unstable();
     prefixes.dedup_by(|next, kept| kept.covers(*next));
-    prefixes.clone()
+    prefixes
 }

@@ -84,7 +84,7 @@ impl PayloadTarget for Target {
 
     fn apply(&mut self, answer: Answer, timing: Timing) -> Result<(), PayloadError> {
         let Answer { is_reset, changes, ignored, .. } = answer;
-        // What the answer changes, each VRP once: the last word about it counts, as if they were applied in order.
+        // In order: what an answer withdraws, it may announce again.
         let mut next = if is_reset { HashSet::new() } else { self.held.clone() };
         for &(action, vrp) in &changes {
             match action {
@@ -120,7 +120,7 @@ impl PayloadTarget for Target {
 fn bounded(timing: Timing) -> Timing {
     Timing {
         refresh: timing.refresh.clamp(1, 86_400),
-        retry: timing.retry.clamp(1, 7_200),
         expire: timing.expire.clamp(600, 172_800),
+        ..timing
     }
 }
