@@ -98,8 +98,8 @@ fn only_routes_under_changed_vrps_are_validated() {
     assert_eq!(vrps.counts().newly_invalid, 3);
 }
 
-/// A thread that ended does not keep the next one from going on where it stopped; and so many changes that each cannot be
-/// remembered end in a validation of all routes.
+/// A thread that ended does not keep the next one from going on where it stopped; and so many changes that each cannot
+/// be remembered end in a validation of all routes.
 #[test]
 fn another_thread_goes_on_and_memory_is_bounded() {
     let table = table(&[("10.0.0.0/8".parse().unwrap(), 1), ("2001:db8::/32".parse().unwrap(), 1)]);
