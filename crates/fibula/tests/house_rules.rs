@@ -26,6 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("export", &["core", "rib"]),
     ("rpki", &["core", "ingest", "rib"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
+    ("alarms", &["core", "rib", "rpki"]),
     ("server", &["core", "rib", "fib", "feeds", "annotate", "rpki"]),
     (
         "router",
@@ -35,7 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "daemon",
         &[
             "core", "rib", "rpki", "fib", "ingest", "classify", "feeds", "router", "server",
-            "fibula",
+            "alarms", "fibula",
         ],
     ),
     ("testkit", &["core"]),
@@ -75,6 +76,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "annotate",
             "export",
             "rpki",
+            "alarms",
             "feeds",
             "router",
             "server",
@@ -90,7 +92,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
     "core", "publish", "packet", "flows", "classify", "fib", "ingest", "fetch", "annotate",
-    "offload", "export", "rpki", "server", "daemon", "testkit", "papers", "fibula", "cli",
+    "offload", "export", "rpki", "alarms", "server", "daemon", "testkit", "papers", "fibula",
+    "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.

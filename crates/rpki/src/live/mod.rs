@@ -124,12 +124,14 @@ impl LiveVrps {
         self.lock().caches.clone()
     }
 
+    #[cfg(feature = "rtr")]
     pub(crate) fn set_cache(&self, at: usize, change: impl FnOnce(&mut CacheStatus)) {
         if let Some(cache) = self.lock().caches.get_mut(at) {
             change(cache);
         }
     }
 
+    #[cfg(feature = "rtr")]
     pub(crate) fn set_caches(&self, caches: Vec<CacheStatus>) {
         self.lock().caches = caches;
     }
