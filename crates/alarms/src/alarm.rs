@@ -26,7 +26,8 @@ pub struct Alarm {
     pub peer: String,
     /// The AS path of the route, or the last one; empty if it has none. Long paths are cut, and end in `...` then.
     pub as_path: String,
-    /// When it began, in microseconds since 1970: the time of the change, or when a withdrawn route counted as not back.
+    /// When it began, in microseconds since 1970: the time of the change, or the time at which a withdrawn route was
+    /// not back.
     pub begin: u64,
     /// The time at which the route was right again or gone, in microseconds since 1970; `None` while it is not.
     pub end: Option<u64>,

@@ -33,7 +33,7 @@ impl Default for AlarmLimits {
 
 /// The figures of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RuleCounts {
+pub struct AlarmCounts {
     /// Alarms that began.
     pub raised: u64,
     /// Alarms that have not ended.
@@ -61,7 +61,7 @@ pub struct Alarms {
     held: BTreeSet<Key>,
     counters: usize,
     active: BTreeMap<u64, Arc<Alarm>>,
-    counts: Vec<RuleCounts>,
+    counts: Vec<AlarmCounts>,
     forgotten: u64,
 }
 
@@ -75,7 +75,7 @@ impl Alarms {
     pub fn new(rules: Vec<AlarmRule>, limits: AlarmLimits, first_id: u64) -> Self {
         Self {
             index: RuleIndex::new(&rules),
-            counts: vec![RuleCounts::default(); rules.len()],
+            counts: vec![AlarmCounts::default(); rules.len()],
             rules,
             limits,
             now: 0,
@@ -97,7 +97,7 @@ impl Alarms {
     }
 
     /// The figures of each rule, in the order of the rules.
-    pub fn counts(&self) -> &[RuleCounts] {
+    pub fn counts(&self) -> &[AlarmCounts] {
         &self.counts
     }
 

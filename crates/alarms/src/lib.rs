@@ -60,6 +60,6 @@ mod path;
 mod rule;
 
 pub use alarm::{Alarm, AlarmEvent};
-pub use alarms::{AlarmLimits, Alarms, RuleCounts};
+pub use alarms::{AlarmCounts, AlarmLimits, Alarms};
 pub use change::{Occasion, RouteChange, WatchedRoute};
 pub use rule::{AlarmKind, AlarmRule};
