@@ -116,6 +116,11 @@ impl Alarms {
         self.index.roots()
     }
 
+    /// Whether a rule judges routes of this prefix, of some table: changes of others need not be passed in.
+    pub fn watches(&self, prefix: AnyPrefix) -> bool {
+        self.index.is_listed(prefix)
+    }
+
     /// The next time at which [`Alarms::settle`] has something to do by itself, in microseconds since 1970. While
     /// [`Alarms::is_waiting`], it has so at any time.
     pub fn next_due(&self) -> Option<u64> {
@@ -245,10 +250,12 @@ impl Alarms {
         let due = self.now.saturating_add(micros(after));
         let scan = self.scan;
         let Some(entry) = self.entries.get_mut(&key) else {
-            // A prefix that never had a route was not withdrawn.
-            if change.route.is_some() && self.has_room() {
+            if self.has_room() {
                 let last = Arc::new(Seen::new(self.now, change, String::new(), String::new()));
-                let mut entry = Entry::new(Memory::Withdrawn { last, due: None });
+                // A prefix that loses its route had one, even if that was not seen.
+                let due = change.route.is_none().then_some(due);
+                self.due.extend(due.map(|due| (due, key.clone())));
+                let mut entry = Entry::new(Memory::Withdrawn { last, due });
                 entry.scan = scan;
                 self.entries.insert(key, entry);
             }

@@ -62,6 +62,19 @@ impl RuleIndex {
         }
     }
 
+    /// Whether a rule lists this prefix or one that covers it.
+    pub(crate) fn is_listed(&self, prefix: AnyPrefix) -> bool {
+        match prefix.unmapped() {
+            AnyPrefix::V4(prefix) => self.covers(prefix),
+            AnyPrefix::V6(prefix) => self.covers(prefix),
+        }
+    }
+
+    fn covers<A: Addr + Pod>(&self, prefix: Prefix<A>) -> bool {
+        let family = self.families.get::<A>();
+        family.covering(prefix.addr()).any(|at| family.get(at).prefix.covers(prefix))
+    }
+
     /// The prefixes that hold all routes with rules, none inside another one.
     pub(crate) fn roots<A: Addr + Pod>(&self) -> Vec<Prefix<A>> {
         let family = self.families.get::<A>();
@@ -129,5 +142,8 @@ mod tests {
         assert_eq!(found("::ffff:10.0.0.0/104"), of(&[(0, "10.0.0.0/8"), (2, "0.0.0.0/0")]));
         assert_eq!(found("2001:db9::/32"), []);
         assert_eq!(index.roots::<u32>().len(), 1);
+        for (prefix, is_listed) in [("2001:db8:1::/48", true), ("2001:d00::/24", false)] {
+            assert_eq!(index.is_listed(prefix.parse().unwrap()), is_listed, "{prefix}");
+        }
     }
 }

@@ -111,8 +111,11 @@ fn newly_invalid() {
 fn withdrawn() {
     let kind = AlarmKind::Withdrawn { after: Duration::from_secs(60) };
     let mut desk = Desk::new([rule(kind, &[OURS])]);
-    desk.change(1, OURS, None).settle(100, false);
-    assert!(desk.lines().is_empty(), "it never had a route");
+    // That it had a route was before the rule was there.
+    desk.change(1, OURS, None).settle(60, false);
+    assert!(desk.lines().is_empty());
+    desk.settle(61, false).change(100, OURS, path("64501 64500"));
+    assert_eq!(desk.lines().len(), 2);
     desk.change(101, OURS, path("64501 64500")).change(110, OURS, None).settle(169, false);
     desk.change(169, OURS, path("64501 64500")).settle(400, false);
     assert!(desk.lines().is_empty(), "it came back in time");

@@ -193,7 +193,9 @@ impl Oracle {
         for past in self.of_key(key) {
             match past.route {
                 Some(_) => (found, last) = (None, Some(past.session)),
-                None if found.is_none() => found = last.map(|session| (past.time, session)),
+                None if found.is_none() => {
+                    found = Some((past.time, last.unwrap_or(past.session)));
+                }
                 None => {}
             }
         }

@@ -43,6 +43,7 @@ mod stats;
 mod table;
 mod verify;
 mod watch;
+mod watch_rules;
 mod written;
 
 use std::ffi::OsString;

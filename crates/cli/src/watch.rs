@@ -1,11 +1,13 @@
 //! `fibula watch`: prints changes of best routes as they come.
 
 use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use fibula_core::AnyPrefix;
+use fibula_daemon::config::Time;
 use fibula_server::api::Change;
 use fibula_server::client::{ChangeEvent, ClientError, query};
 
@@ -13,12 +15,19 @@ use crate::asking::{ServerArgs, attributes, peer};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::progress::note;
+use crate::watch_rules::{self, Until};
 
 const EXAMPLES: &str = "\
 Examples:
   fibula watch
   fibula watch --prefix 193.0.0.0/16 --table bgp
   fibula watch --origin-as 3333 --json | jq .prefix
+
+  fibula watch --until rules.toml --for 10m || echo 'something is wrong'
+
+With --until, the rules of a file ([[alarm]], as in the configuration of `fibula serve`) judge the changes. The command
+prints the first alarm and ends with exit code 1. It ends with 0 if --for or --count is over before, and with 2 after an
+error. What was wrong before it began is judged when the route changes next.
 
 If the connection breaks, the command connects again and continues after the last change that it
 printed. If the server no longer has some of the missed changes, standard error says how many.";
@@ -50,10 +59,16 @@ pub struct Args {
     /// Stop after this number of changes
     #[arg(long, value_name = "N")]
     count: Option<u64>,
+    /// Judge the changes by the rules of this file, and end with exit code 1 when an alarm begins
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["prefix", "origin_as", "peer"])]
+    until: Option<PathBuf>,
+    /// Stop after this time, such as 10m
+    #[arg(long = "for", value_name = "TIME", requires = "until")]
+    longest: Option<Time>,
 }
 
 /// Between two connections.
-const REST: Duration = Duration::from_secs(1);
+pub(super) const REST: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -67,6 +82,15 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         ("origin_as", origin_as.as_deref()),
         ("peer", of_peer.as_deref()),
     ]);
+    if let Some(rules) = &args.until {
+        let until = Until {
+            rules: rules.clone(),
+            longest: args.longest.map(|time| time.0),
+            changes: args.count,
+            is_json: args.json,
+        };
+        return watch_rules::run(&until, client, args.server.client()?, query, args.since);
+    }
     let (mut last, mut left) = (args.since, args.count.unwrap_or(u64::MAX));
     let mut was_there = false;
     while left > 0 {

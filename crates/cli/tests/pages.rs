@@ -33,6 +33,8 @@ const PAGES: &[(&str, &[&str])] = &[
             "fibula replay",
         ],
     ),
+    #[cfg(target_os = "linux")]
+    ("docs/alarms.md", &[]),
     ("docs/annotate.md", &[]),
     ("docs/classify.md", &[]),
     ("docs/coming-from.md", &[]),

@@ -11,6 +11,7 @@ use fibula_feeds::Board;
 use fibula_fib::FibOptions;
 use fibula_rib::{Live, LiveOptions, Peer, Rib};
 use fibula_rpki::{LiveVrps, Vrp, Vrps};
+use fibula_server::client::{Client, ClientOptions};
 use fibula_server::{Server, ServerOptions};
 use serde_json::{Value, json};
 
@@ -179,4 +180,76 @@ fn changes_are_printed_as_they_come() {
     assert!(String::from_utf8_lossy(&ended.stderr).contains("changes were missed"));
     let refused = execute(&["watch", "--server", &lab.url(), "--table", "x"]);
     assert!(refused.code == 2 && refused.err.contains("no table"), "{}", refused.err);
+}
+
+/// The rules of `watch --until`: the exit code says whether an alarm began.
+#[test]
+fn changes_are_watched_until_an_alarm_begins() {
+    let lab = Lab::new(None);
+    let files = Files::new();
+    let rule = |name: &str, text: &str| files.with(name, &format!("[[alarm]]\nname = 'r'\n{text}"));
+    let ours = "kind = 'unexpected-origin'\nprefixes = ['193.0.0.0/21']\norigins = ";
+    let (right, wrong) = (
+        rule("right.toml", &format!("{ours}[3333]")),
+        rule("wrong.toml", &format!("{ours}[64500]")),
+    );
+    let url = lab.url();
+    let watch = |rules: &str, more: &[&str]| {
+        execute(&[&["watch", "--server", &url, "--until", rules], more].concat())
+    };
+    // Nothing is wrong, in the changes so far and in time.
+    let quiet = watch(&right, &["--since", "0", "--count", "2"]);
+    assert_eq!((quiet.code, &*quiet.out), (0, ""), "{}", quiet.err);
+    let quiet = watch(&wrong, &["--for", "200ms"]);
+    assert_eq!((quiet.code, &*quiet.out), (0, ""), "what was before is not judged: {}", quiet.err);
+    // The first change that is wrong.
+    let found = watch(&wrong, &["--since", "0"]);
+    assert_eq!(found.code, 1, "{}", found.err);
+    assert!(
+        found.out.ends_with(
+            "Z r (unexpected-origin): bgp 193.0.0.0/21: expected origin AS64500, \
+             seen origin AS3333, by AS64500 (10.0.0.1), path 64500 3333\n"
+        ),
+        "{}",
+        found.out
+    );
+    let found = watch(&wrong, &["--since", "0", "--json"]);
+    let alarm: Value = serde_json::from_str(&found.out).unwrap();
+    assert_eq!((found.code, &alarm["rule"], &alarm["end"]), (1, &json!("r"), &Value::Null));
+
+    // Withdrawn: time passes without a change. Newly invalid: the server has the VRPs.
+    let gone = "kind = 'withdrawn'\nprefixes = ['193.0.0.0/8']\nafter = '300ms'";
+    let gone = rule("gone.toml", gone);
+    let invalid = rule("invalid.toml", "kind = 'newly-invalid'");
+    let start = |rules: &str| {
+        let mut command = Process::new(env!("CARGO_BIN_EXE_fibula"));
+        command.args(["watch", "--server", &lab.url(), "--until", rules, "--for", "60s"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children = [start(&gone), start(&invalid)];
+    // Both read changes from here on.
+    let mut client = Client::new(ClientOptions::new(lab.url())).unwrap();
+    let is_reading = |body: &[u8]| String::from_utf8_lossy(body).contains("fibula_watchers 2");
+    while !is_reading(&client.get("/metrics", &[]).unwrap().body) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let update = Update::new("193.0.0.0/8".parse().unwrap(), Change::Withdraw);
+    lab.live.apply(&Update { peer: lab.peers[0], ..update }).unwrap();
+    lab.say("193.0.0.0/24", 0, 2);
+    for (child, line) in children.into_iter().zip([
+        "r (withdrawn): bgp 193.0.0.0/8: expected a route, seen withdrawn, and not back after 300ms",
+        "r (newly-invalid): bgp 193.0.0.0/24: expected a route that is not invalid, seen invalid-length, length 24",
+    ]) {
+        let ended = child.wait_with_output().unwrap();
+        let out = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.code() == Some(1) && out.contains(line), "{line}: {out}");
+    }
+
+    let refused = watch(&rule("bad.toml", "kind = 'withdrawn'\nprefixes = ['x']"), &[]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("bad.toml: line 4, alarm \"r\": \"x\" is not"), "{}", refused.err);
+    let refused = watch(&files.with("none.toml", "[[kernel]]\n"), &[]);
+    assert!(refused.code == 2 && refused.err.contains("has no rules"), "{}", refused.err);
+    let refused = execute(&["watch", "--server", "http://127.0.0.1:1", "--until", &right]);
+    assert_eq!(refused.code, 2, "{}", refused.err);
 }

@@ -25,6 +25,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(unix)]
+mod alarms;
 pub mod config;
 mod error;
 #[cfg(unix)]

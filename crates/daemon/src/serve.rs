@@ -10,9 +10,10 @@ use fibula_fib::FibOptions;
 use fibula_rib::Live;
 use fibula_rpki::rtr::{RtrFollower, RtrOptions};
 use fibula_rpki::{LiveVrps, Revalidator};
-use fibula_server::{Server, ServerOptions, TlsFiles};
+use fibula_server::{ActiveAlarms, MoreMetrics, Server, ServerOptions, TlsFiles};
 use tracing::{error, info, warn};
 
+use crate::alarms::{AlarmDesk, Webhook};
 use crate::config::{ConfigError, Http, Rpki, ServeConfig};
 use crate::feeds::{self, Feeds};
 use crate::secret::first_line;
@@ -58,6 +59,7 @@ pub struct Serve {
     live: Arc<Live>,
     board: Arc<Board>,
     ended: Receiver<()>,
+    _alarms: Option<AlarmDesk>,
     _validator: Option<Validator>,
 }
 
@@ -116,6 +118,14 @@ impl Serve {
         let mut server = server_options(&config)?;
         server.vrps = config.rpki.as_ref().map(|_| Arc::default());
         let vrps = server.vrps.clone();
+        let rules = config.alarm_rules()?;
+        let webhook = config.webhook.as_ref().map(Webhook::new).transpose()?;
+        let alarms = (!rules.is_empty()).then(|| AlarmDesk::shared(rules, webhook.is_some()));
+        if let Some(alarms) = &alarms {
+            let (counted, listed) = (Arc::clone(alarms), Arc::clone(alarms));
+            server.metrics = Some(MoreMetrics(Arc::new(move |text| counted.metrics(text))));
+            server.alarms = Some(ActiveAlarms(Arc::new(move || listed.active())));
+        }
         let (live, positions) = live::start(&config, &fib)?;
         let (live, board) = (Arc::new(live), Arc::new(Board::default()));
         let feeds = feeds::open(&config, &board, positions)?;
@@ -124,6 +134,9 @@ impl Serve {
             (Some(rpki), Some(vrps)) => Some(Validator::start(rpki, vrps, &live)?),
             _ => None,
         };
+        // Before the first change, so that none is missed.
+        let start = |shared| AlarmDesk::start(shared, &live, &board, vrps.clone(), webhook);
+        let alarms = alarms.map(start).transpose()?;
         let (end, ended) = mpsc::channel();
         let fed = end.clone();
         let feeds = feeds.start(&config, &live, move || {
@@ -132,7 +145,16 @@ impl Serve {
         })?;
         let (end, handle) = (Mutex::new(end), feeds.handle());
         let shared = Arc::new(Shared { config, reread, feeds: handle, end });
-        Ok(Self { shared, feeds, server, live, board, ended, _validator: validator })
+        Ok(Self {
+            shared,
+            feeds,
+            server,
+            live,
+            board,
+            ended,
+            _alarms: alarms,
+            _validator: validator,
+        })
     }
 
     /// Checks the files that a configuration names and [`Serve::start`] reads: secrets, certificates, the checkpoint's
@@ -142,6 +164,8 @@ impl Serve {
     /// As [`Serve::start`].
     pub fn check(config: &ServeConfig) -> Result<(), DaemonError> {
         sources::all(config, |_| None)?;
+        config.alarm_rules()?;
+        config.webhook.as_ref().map(Webhook::new).transpose()?;
         if let Some(checkpoint) = &config.checkpoint {
             checkpoint.check_folder()?;
         }

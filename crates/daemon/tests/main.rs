@@ -1,10 +1,14 @@
 //! Servers and routers in this process, and configurations that are wrong.
 
+mod alarms;
 mod config;
+#[cfg(target_os = "linux")]
+mod hijacks;
 #[cfg(target_os = "linux")]
 mod route;
 mod rtr;
 mod serve;
+mod webhook;
 
 use std::thread;
 use std::time::{Duration, Instant};

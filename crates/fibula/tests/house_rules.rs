@@ -27,7 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rpki", &["core", "ingest", "rib"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
     ("alarms", &["core", "rib", "rpki"]),
-    ("server", &["core", "rib", "fib", "feeds", "annotate", "rpki"]),
+    ("server", &["core", "rib", "fib", "feeds", "annotate", "rpki", "alarms"]),
     (
         "router",
         &["core", "simd", "packet", "classify", "dpdk", "publish", "rib", "fib", "ingest", "feeds"],

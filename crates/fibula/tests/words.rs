@@ -14,6 +14,8 @@ const BANNED: &[&str] = &[
 /// Names that several libraries use, and the reason.
 const SHARED: &[(&str, &[&str], &str)] = &[
     ("Address", &["annotate", "baselines", "engines"], "of a cell; the integer of a scheme"),
+    ("Alarm", &["alarms", "server"], JSON),
+    ("Alarms", &["alarms", "server"], "the rules at work; a list in JSON"),
     ("Answer", &["engines", "server"], "of a stored code; the body of an HTTP response"),
     ("Attributes", &["core", "server"], JSON),
     (

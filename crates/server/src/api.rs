@@ -267,6 +267,42 @@ pub struct RpkiChange {
     pub after: Option<String>,
 }
 
+/// The alarms that have not ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Alarms {
+    /// How many there are.
+    pub active: usize,
+    /// The newest ones, newest first.
+    pub alarms: Vec<Alarm>,
+}
+
+/// A route that is not as a rule of the configuration wants it. Webhooks get the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Alarm {
+    /// Its number. It stays the same when the alarm ends.
+    pub id: u64,
+    /// The rule's name.
+    pub rule: String,
+    /// The rule's kind, such as `unexpected-origin`.
+    pub kind: String,
+    /// The route's table.
+    pub table: String,
+    /// The route's prefix.
+    pub prefix: String,
+    /// What the rule wants.
+    pub expected: String,
+    /// What was seen instead when the alarm began.
+    pub seen: String,
+    /// The peer of the route; of a withdrawn one, that of its last path. Empty if unknown.
+    pub peer: String,
+    /// The AS path of the route, or the last one; empty if it has none.
+    pub as_path: String,
+    /// When it began, RFC 3339 in UTC.
+    pub begin: String,
+    /// When it ended, RFC 3339 in UTC; null if it has not.
+    pub end: Option<String>,
+}
+
 /// Numbers of routes by family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RouteCounts {
@@ -398,6 +434,19 @@ pub struct Change {
     pub peer: Option<Peer>,
     /// Its attributes; null if the route was withdrawn.
     pub attributes: Option<Attributes>,
+    /// Its validity by the VRPs of now; absent without VRPs, and for routes that are not of BGP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validity: Option<String>,
+    /// Whether the session was sending its table again, or was lost: such a change may be undone soon.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resent: bool,
+}
+
+impl Change {
+    /// The time, in microseconds since 1970; `None` if it is no time of RFC 3339 in UTC.
+    pub fn micros(&self) -> Option<u64> {
+        crate::http::time::micros(&self.time)
+    }
 }
 
 /// Past changes.

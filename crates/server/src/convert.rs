@@ -4,12 +4,14 @@
 //! [`TableName`](crate::table::TableName)). The text is made afterwards.
 
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use fibula_core::{AnyPrefix, Value};
 use fibula_rib::{AttributeSet, Path, Rib, Step, ValueNames};
 use fibula_rpki::VrpGeneration;
 
 use crate::api;
+use crate::http::time::rfc3339;
 
 /// The most VRPs of a route that are listed.
 const VRPS: usize = 64;
@@ -35,6 +37,12 @@ impl Names {
     /// With the validity of routes by these VRPs.
     pub(crate) fn validated(self, vrps: Option<Arc<VrpGeneration>>) -> Self {
         Self { vrps, ..self }
+    }
+
+    /// The validity of a route; `None` if no VRPs are known, or it is not of BGP.
+    pub(crate) fn validity(&self, prefix: AnyPrefix, set: &AttributeSet) -> Option<String> {
+        let vrps = self.vrps.as_ref()?.vrps.as_ref()?;
+        Some(vrps.validity(prefix, set.bgp()?.origin_as).to_string())
     }
 
     fn rpki(&self, prefix: AnyPrefix, set: &AttributeSet) -> Option<api::OriginValidity> {
@@ -84,22 +92,47 @@ impl Names {
     }
 }
 
-/// A peer in the form of answers.
-pub(crate) fn peer(number: u32, peer: &fibula_rib::Peer) -> api::Peer {
+/// The readable name of a peer with this number, as answers have it: `AS64500 (10.0.0.1)`.
+pub fn peer_name(number: u32, peer: &fibula_rib::Peer) -> String {
     let fibula_rib::Peer { address, asn, source } = peer;
-    let name = match (address, asn, &source) {
+    match (address, asn, &source) {
         (Some(address), 0, _) => address.to_string(),
         (Some(address), asn, _) => format!("AS{asn} ({address})"),
         (None, 0, Some(source)) => source.to_string(),
         (None, 0, None) => format!("peer {number}"),
         (None, asn, _) => format!("AS{asn}"),
-    };
+    }
+}
+
+/// A peer in the form of answers.
+pub(crate) fn peer(number: u32, peer: &fibula_rib::Peer) -> api::Peer {
+    let fibula_rib::Peer { address, asn, source } = peer;
     api::Peer {
         id: number,
-        name,
+        name: peer_name(number, peer),
         address: *address,
         asn: *asn,
         source: source.as_deref().map(str::to_owned),
+    }
+}
+
+/// An alarm in the form of answers.
+impl From<&fibula_alarms::Alarm> for api::Alarm {
+    fn from(alarm: &fibula_alarms::Alarm) -> Self {
+        let time = |micros| rfc3339(UNIX_EPOCH + Duration::from_micros(micros));
+        Self {
+            id: alarm.id,
+            rule: alarm.rule.to_string(),
+            kind: alarm.kind.to_owned(),
+            table: alarm.table.to_string(),
+            prefix: alarm.prefix.to_string(),
+            expected: alarm.expected.clone(),
+            seen: alarm.seen.clone(),
+            peer: alarm.peer.clone(),
+            as_path: alarm.as_path.clone(),
+            begin: time(alarm.begin),
+            end: alarm.end.map(time),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::handlers::{
-    bulk, changes, health, lookup, metrics, page, peers, routes, rpki, search, tables,
+    alarms, bulk, changes, health, lookup, metrics, page, peers, routes, rpki, search, tables,
 };
 use crate::http::answer::{Answer, JSON, whole};
 use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
@@ -54,7 +54,7 @@ const GET: Endpoint<Handler> = Endpoint {
 };
 
 /// Number of endpoints.
-const COUNT: usize = 17;
+const COUNT: usize = 18;
 
 /// The endpoints; the most frequent ones come first.
 pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
@@ -253,6 +253,15 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
         returns: Returns::Json("RpkiStatus"),
         refusals: &[404],
         handler: Handler::Now(rpki::status),
+        ..GET
+    },
+    Endpoint {
+        path: "/v1/alarms",
+        summary: "The alarms on route changes that have not ended.",
+        query: &[number("limit", 0, alarms::MOST, "Maximum number of alarms (default 100).")],
+        returns: Returns::Json("Alarms"),
+        refusals: &[404],
+        handler: Handler::Now(alarms::alarms),
         ..GET
     },
     Endpoint {

@@ -56,8 +56,9 @@ mod server;
 mod site;
 mod table;
 
+pub use convert::peer_name;
 pub use metrics_text::{MetricsText, MoreMetrics};
-pub use options::{Limits, Obstacle, ServerOptions, TlsFiles};
+pub use options::{ActiveAlarms, Limits, Obstacle, ServerOptions, TlsFiles};
 pub use server::{Server, ServerError};
 
 /// The program in the README compiles and runs.

@@ -23,6 +23,7 @@ use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
     api::Histogram,
     api::Health,
     api::RpkiStatus,
+    api::Alarms,
 )))]
 struct Schemas;
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fibula_alarms::Alarm;
 use fibula_rpki::LiveVrps;
 
 use crate::metrics_text::MoreMetrics;
@@ -36,6 +37,8 @@ pub struct ServerOptions {
     pub metrics: Option<MoreMetrics>,
     /// The VRPs by which the origins of routes are validated in answers.
     pub vrps: Option<Arc<LiveVrps>>,
+    /// The alarms of `/v1/alarms`.
+    pub alarms: Option<ActiveAlarms>,
 }
 
 impl Default for ServerOptions {
@@ -52,7 +55,18 @@ impl Default for ServerOptions {
             obstacle: None,
             metrics: None,
             vrps: None,
+            alarms: None,
         }
+    }
+}
+
+/// The alarms that have not ended, the oldest first, asked at each request of `/v1/alarms`. The function must not block.
+#[derive(Clone)]
+pub struct ActiveAlarms(pub Arc<dyn Fn() -> Vec<Arc<Alarm>> + Send + Sync>);
+
+impl fmt::Debug for ActiveAlarms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ActiveAlarms")
     }
 }
 

@@ -90,6 +90,16 @@ impl Site {
         all
     }
 
+    /// The states of the sessions at this moment.
+    pub(crate) fn sessions(&self) -> SessionStates {
+        let state = |status: SourceStatus| {
+            let since = status.since.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+            let is_up = matches!(status.state, SourceState::Up | SourceState::Damaged);
+            (status.name, is_up.then_some(since as u64))
+        };
+        SessionStates(self.board.all().into_iter().map(state).collect())
+    }
+
     /// The first source whose table lacks what a damaged file has, with the reason.
     pub(crate) fn damaged(&self) -> Option<String> {
         let all = self.board.all();
@@ -151,6 +161,20 @@ impl Site {
     /// Frees copies of tables that no request has used for this time.
     pub(crate) fn forget_frozen(&self, unused: Duration) {
         self.frozen.forget(unused);
+    }
+}
+
+/// The sessions, and since when they are up, in microseconds since 1970; `None` if they are not.
+pub(crate) struct SessionStates(HashMap<String, Option<u64>>);
+
+impl SessionStates {
+    /// Whether the session was up and had sent its whole table at the time of a change. A session that is not on the
+    /// board is one that starts over only if it lost a route.
+    pub(crate) fn is_settled(&self, session: &str, time: u64, is_gone: bool) -> bool {
+        match self.0.get(session) {
+            Some(since) => since.is_some_and(|since| since <= time),
+            None => !is_gone,
+        }
     }
 }
 

@@ -5,9 +5,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use fibula_alarms::Alarm;
 use fibula_rpki::{LiveVrps, Revalidator, Vrp, Vrps};
-use fibula_server::Server;
 use fibula_server::client::{Answer, escape};
+use fibula_server::{ActiveAlarms, Server};
 use hyper::Method;
 use serde_json::{Map, Value};
 
@@ -167,11 +168,31 @@ fn check(document: &Value, operation: &Value, answer: &Answer, what: &str) {
     }
 }
 
+fn alarm() -> Alarm {
+    Alarm {
+        id: 7,
+        rule: "ours".into(),
+        kind: "unexpected-origin",
+        table: "bgp".into(),
+        prefix: "192.0.2.0/24".parse().unwrap(),
+        expected: "origin AS64500".to_owned(),
+        seen: "origin AS64666".to_owned(),
+        peer: "AS64501 (192.0.2.1)".to_owned(),
+        as_path: "64501 64666".to_owned(),
+        begin: 1_000_000,
+        end: None,
+    }
+}
+
 #[test]
 fn the_document_and_the_server_agree() {
     let vrps = Arc::new(LiveVrps::default());
     let shared = Arc::clone(&vrps);
-    let mut lab = Lab::new(|options| options.vrps = Some(shared));
+    let alarm = Arc::new(alarm());
+    let mut lab = Lab::new(|options| {
+        options.vrps = Some(shared);
+        options.alarms = Some(ActiveAlarms(Arc::new(move || vec![Arc::clone(&alarm)])));
+    });
     lab.announce("bgp", "10.0.0.0/8", 0, (2, 64600));
     lab.announce("bgp", "10.1.0.0/16", 1, (1, 64600));
     lab.announce("bgp", "10.1.0.0/16", 2, (3, 64600));
@@ -235,7 +256,7 @@ fn the_document_and_the_server_agree() {
             }
         }
     }
-    assert_eq!(operations, 17);
+    assert_eq!(operations, 18);
 }
 
 /// The check above detects errors.

@@ -148,6 +148,9 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.flags.check {
         let mut out = stdout();
         check_sources(&config, &mut out)?;
+        for rule in config.alarm_rules()? {
+            writeln!(out, "alarm {}: {}", rule.name, rule.kind.name())?;
+        }
         writeln!(out, "answers on {}", config.http.unwrap_or_default().address())?;
         out.flush()?;
         return Ok(Outcome::Done);

@@ -20,6 +20,17 @@ pub(super) struct Fault {
     problem: Box<Problem>,
 }
 
+impl Fault {
+    /// A problem at these bytes of the text.
+    pub(super) fn at(at: Range<usize>, problem: Problem) -> Self {
+        Self { at: Some(at), problem: problem.into() }
+    }
+
+    pub(super) fn problem(self) -> Problem {
+        *self.problem
+    }
+}
+
 impl From<Problem> for Fault {
     fn from(problem: Problem) -> Self {
         Self { at: None, problem: problem.into() }
@@ -96,6 +107,8 @@ impl ServeConfig {
             ("http", http(self) != http(running)),
             ("checkpoint", self.checkpoint != running.checkpoint),
             ("rpki", self.rpki != running.rpki),
+            ("alarm", self.alarm != running.alarm),
+            ("webhook", self.webhook != running.webhook),
             ("tables.engine", new.engine != old.engine),
             ("tables.bucket", new.bucket != old.bucket),
             ("tables.history", new.history != old.history),
@@ -119,6 +132,7 @@ impl ServeConfig {
         if let Some(rpki) = &self.rpki {
             check_rpki(rpki)?;
         }
+        self.check_alarms()?;
         self.check_zeros()?;
         match self.tables.engine.is_empty() {
             true => Err(Problem::NoEngine.into()),
@@ -156,6 +170,11 @@ impl ServeConfig {
         }
         if let Some(Rpki { expire: Some(expire), .. }) = &self.rpki {
             keys.push(("rpki.expire", expire.0.is_zero()));
+        }
+        if let Some(webhook) = &self.webhook {
+            keys.push(("webhook.timeout", webhook.timeout.0.is_zero()));
+            keys.push(("webhook.attempts", webhook.attempts == 0));
+            keys.push(("webhook.queue", webhook.queue == 0));
         }
         for neighbour in self.bgp.iter().flat_map(|bgp| &bgp.neighbour) {
             keys.push(("bgp.neighbour.max-routes", neighbour.max_routes == Some(0)));

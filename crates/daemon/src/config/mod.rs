@@ -3,6 +3,8 @@
 //!
 //! An error names the file, the line, the problem and what to do ([`ConfigError`]).
 
+mod alarm;
+mod alarm_problem;
 mod check;
 #[cfg(target_os = "linux")]
 mod device;
@@ -28,6 +30,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
+pub use alarm::{AlarmConfig, WebhookConfig};
+pub use alarm_problem::AlarmProblem;
 #[cfg(target_os = "linux")]
 pub use device::PortKind;
 pub use error::ConfigError;
@@ -83,6 +87,11 @@ pub struct ServeConfig {
     /// Folders of MRT files.
     #[serde(default)]
     pub mrt: Vec<Mrt>,
+    /// Rules on route changes.
+    #[serde(default)]
+    pub alarm: Vec<AlarmConfig>,
+    /// Where alarms are sent.
+    pub webhook: Option<WebhookConfig>,
 }
 
 /// The answers over HTTP.

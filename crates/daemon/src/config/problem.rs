@@ -6,6 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use super::AlarmProblem;
 #[cfg(target_os = "linux")]
 use super::{PortProblem, RouteProblem};
 #[cfg(target_os = "linux")]
@@ -61,6 +62,17 @@ pub enum Problem {
         /// The cache; empty if there is none.
         cache: String,
     },
+    /// A problem of a rule on route changes.
+    Alarm {
+        /// Its name.
+        rule: String,
+        /// The problem.
+        problem: AlarmProblem,
+    },
+    /// The address where alarms are sent is none.
+    Webhook(String),
+    /// Alarms are to be sent, and there is no rule.
+    WebhookWithoutRules,
     /// Only one of the certificate and the key of TLS is given.
     HalfOfTls,
     /// A number is 0 with which nothing would work.
@@ -141,6 +153,9 @@ impl Problem {
                 "write the validator's name or address with the port of its RTR server, such as \
                  caches = [\"validator.example:3323\"]"
             }
+            Self::Alarm { problem, .. } => return problem.hint(),
+            Self::Webhook(_) => "write an address such as https://alarms.example/fibula",
+            Self::WebhookWithoutRules => "name one: [[alarm]]",
             Self::Zero { .. } => "write a larger number, or leave the key out for its default",
             #[cfg(target_os = "linux")]
             Self::Route(problem) => return problem.hint(),
@@ -171,6 +186,11 @@ impl fmt::Display for Problem {
             Self::Source { name, problem } => write!(f, "{name}: {problem}"),
             Self::Cache { cache } if cache.is_empty() => f.write_str("rpki: caches names none"),
             Self::Cache { cache } => write!(f, "rpki: {cache:?} is no host and port"),
+            Self::Alarm { rule, problem } => write!(f, "alarm {rule:?}: {problem}"),
+            Self::Webhook(url) => write!(f, "webhook: {url:?} is not an address of HTTP"),
+            Self::WebhookWithoutRules => {
+                f.write_str("webhook: there is no rule that raises alarms")
+            }
             Self::HalfOfTls => f.write_str("http: tls-certificate and tls-key belong together"),
             Self::Zero { key } => write!(f, "{key} is 0, with which nothing would work"),
             Self::NoEngine => {

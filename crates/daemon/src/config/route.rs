@@ -198,7 +198,7 @@ impl RouteConfig {
             kernel,
             ris,
             mrt,
-            rpki: None,
+            ..ServeConfig::default()
         };
         for port in &file.port {
             let checked = port.get_ref().check();

@@ -142,6 +142,17 @@ impl LiveVrps {
         self.lock().revalidated.iter().rev().take(most).cloned().collect()
     }
 
+    /// The routes whose validity changed after the first `seen` ones, oldest first, and how many there were in all. If
+    /// more changed since than are kept, the list is `None`.
+    pub fn revalidated_after(&self, seen: u64) -> (Option<Vec<Revalidated>>, u64) {
+        let state = self.lock();
+        let changed = state.counts.changed;
+        let new = usize::try_from(changed.saturating_sub(seen)).unwrap_or(usize::MAX);
+        let kept = state.revalidated.len();
+        let first = kept.checked_sub(new);
+        (first.map(|first| state.revalidated.range(first..).cloned().collect()), changed)
+    }
+
     /// How many routes were validated again, and how many of them changed.
     pub fn counts(&self) -> ValidityCounts {
         self.lock().counts

@@ -11,7 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use fibula_core::{AnyPrefix, Vrf};
-use fibula_rib::{Changed, History, Since};
+use fibula_rib::{Changed, History, Peer, Since};
 use hyper::Response;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Sleep, sleep};
@@ -114,17 +114,31 @@ fn base(site: &Site) -> u64 {
     since.as_micros() as u64
 }
 
+/// What the RIB knows about a change: its table, its session, and whether the session's peer has stale routes.
+type OfChange = (TableName, Option<Arc<str>>, bool);
+
 fn shapes(site: &Site, changes: &[Changed]) -> Vec<api::Change> {
     if changes.is_empty() {
         return Vec::new();
     }
     let (names, tables) = site.live.with_rib(|rib| {
         let peers = changes.iter().map(|change| change.peer);
-        let table = |change: &Changed| TableName::of(rib, change.vrf);
+        let table = |change: &Changed| {
+            let session = rib.peers().get(change.peer).and_then(Peer::session).map(Arc::from);
+            (TableName::of(rib, change.vrf), session, rib.is_resyncing(change.peer))
+        };
         (Names::of(rib, peers), changes.iter().map(table).collect::<Vec<_>>())
     });
+    // After the changes: a session that began to send its table before one of them is seen to do so.
+    let sessions = site.sessions();
+    let names = names.validated(site.vrps());
     let base = base(site);
-    let shape = |(change, table): (&Changed, TableName)| api::Change {
+    let shape = |(change, (table, session, is_stale)): (&Changed, OfChange)| api::Change {
+        resent: is_stale
+            || session.is_some_and(|session| {
+                !sessions.is_settled(&session, change.time, change.best.is_none())
+            }),
+        validity: change.best.as_ref().and_then(|set| names.validity(change.prefix, set)),
         id: base + change.id,
         time: rfc3339(site::time(change.time)),
         table: table.to_string(),

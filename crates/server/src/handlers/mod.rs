@@ -1,5 +1,6 @@
 //! The handlers of requests, one file for each kind.
 
+pub(crate) mod alarms;
 pub(crate) mod bulk;
 pub(crate) mod changes;
 pub(crate) mod health;

@@ -25,6 +25,30 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + next, month, day)
 }
 
+/// The microseconds since 1970 of a time that [`rfc3339`] wrote.
+pub(crate) fn micros(text: &str) -> Option<u64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let numbers = |text: &str, between: char| {
+        let mut parts = text.split(between).map(|part| part.parse::<u64>().ok());
+        let [first, second] = [parts.next()??, parts.next()??];
+        Some((first, second, parts.next()))
+    };
+    let (year, month, day) = numbers(date, '-')?;
+    let (whole, part) = time.split_once('.').unwrap_or((time, "0"));
+    let (hour, minute, second) = numbers(whole, ':')?;
+    let (day, second) = (day??, second??);
+    let micros = format!("{part:0<6}").get(..6)?.parse::<u64>().ok()?;
+    let is_time = (1..=12).contains(&month) && (1..=31).contains(&day) && year < 10_000;
+    if !is_time || year < 1970 || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // As in `date`, years begin in March.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let seconds = (days - 719_468) * 86_400 + hour * 3600 + minute * 60 + second;
+    Some(seconds * 1_000_000 + micros)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +65,13 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00.000Z"),
         ] {
             assert_eq!(rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), text);
+            assert_eq!(micros(text), Some(seconds * 1_000_000));
+        }
+        assert_eq!(micros("1970-01-01T00:00:01.5Z"), Some(1_500_000));
+        for text in
+            ["", "1970-01-01", "1969-12-31T23:59:59Z", "1970-13-01T00:00:00Z", "x-01-01T00:00:00Z"]
+        {
+            assert_eq!(micros(text), None, "{text}");
         }
         let half = SystemTime::UNIX_EPOCH + Duration::from_millis(1500);
         assert_eq!(rfc3339(half), "1970-01-01T00:00:01.500Z");
