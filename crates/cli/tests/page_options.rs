@@ -84,7 +84,11 @@ fn options_of_the_pages_are_there() {
 #[test]
 #[cfg(target_os = "linux")]
 fn configurations_of_the_pages_are_accepted() {
-    for (page, command) in [("docs/serve.md", "serve"), ("docs/router.md", "route")] {
+    for (page, command, more) in [
+        ("docs/serve.md", "serve", ""),
+        ("docs/router.md", "route", ""),
+        ("docs/alarms.md", "serve", "\n[[kernel]]\n"),
+    ] {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let text = fs::read_to_string(root.join(page)).unwrap();
         let (_, block) = text.split_once("\n```toml\n").unwrap();
@@ -94,9 +98,10 @@ fn configurations_of_the_pages_are_accepted() {
             fs::create_dir_all(files.path(&folder[1..])).unwrap();
         }
         files.with("etc/fibula/edge1", "secret\n");
+        files.with("etc/fibula/webhook", "secret\n");
         files.with("run/fibula/ris", "");
         files.with("in.pcap", b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\0\0\x04\0\x01\0\0\0");
-        let mut config = block.to_owned();
+        let mut config = format!("{block}{more}");
         for path in ["/etc/", "/var/lib/", "/srv/", "/run/"] {
             config = config.replace(&format!("\"{path}"), &format!("\"{}", files.path(&path[1..])));
         }

@@ -10,6 +10,7 @@ use fibula_daemon::config::ServeConfig;
 use fibula_daemon::{Serve, ServeOptions};
 use fibula_server::client::{Client, ClientOptions};
 
+use crate::alarms::metric;
 use crate::until;
 
 /// A program that ends with the test.
@@ -60,7 +61,8 @@ fn stayrtr_serves_vrps_that_change() {
     };
     fs::write(&lines, crate::serve::announced("193.0.6.0/24")).unwrap();
     let text = format!(
-        "http = {{ listen = '127.0.0.1:0' }}\nrpki = {{ caches = ['{endpoint}'], expire = '1h' }}\n[[ris]]\npath = '{}'\nhold = '1d'\n",
+        "http = {{ listen = '127.0.0.1:0' }}\nrpki = {{ caches = ['{endpoint}'], expire = '1h' }}\n[[ris]]\npath = '{}'\nhold = '1d'\n\
+         [[alarm]]\nname = 'invalid'\nkind = 'newly-invalid'\n",
         lines.display()
     );
     let config = ServeConfig::parse(&text, "test.toml").unwrap();
@@ -74,8 +76,15 @@ fn stayrtr_serves_vrps_that_change() {
     until("valid", || validity().filter(|validity| validity == "valid"));
     write(&vrps, &roa("193.0.0.0/21", 64500));
     until("invalid", || validity().filter(|validity| validity == "invalid-origin"));
+    // The route is as it was: the alarm is of the VRPs. That it became valid at first was none.
+    let alarms = || {
+        let of = |name| metric(&serve, name, Some("invalid"));
+        (of("alarms_raised_total"), of("alarms_active"))
+    };
+    until("an alarm", || (alarms() == (1, 1)).then_some(()));
     write(&vrps, &roa("193.0.0.0/24", 64500));
     until("not found", || validity().filter(|validity| validity == "not-found"));
+    until("its end", || (alarms() == (1, 0)).then_some(()));
     // The validator ends: what it sent is used until it expires.
     drop(cache);
     assert_eq!(validity().as_deref(), Some("not-found"));

@@ -437,7 +437,8 @@ pub struct Change {
     /// Its validity by the VRPs of now; absent without VRPs, and for routes that are not of BGP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity: Option<String>,
-    /// Whether the session was sending its table again, or was lost: such a change may be undone soon.
+    /// Whether the session has not been up without a break since the change: it may be of a table that was being sent
+    /// again, or of a session that was lost, and be undone soon. Only in `/v1/changes`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resent: bool,
 }

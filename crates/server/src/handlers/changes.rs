@@ -44,7 +44,10 @@ pub(crate) fn history(site: &Arc<Site>, params: &Params) -> Answer {
     let which = Which::new(site, params)?;
     let limit = params.number("limit").map_or(LIMIT, |limit| limit as usize);
     let changes = site.live.history().recent(limit, |change| which.takes(change));
-    json(&api::History { changes: shapes(site, &changes) })
+    // The sessions of now say nothing about changes long ago.
+    let mut changes = shapes(site, &changes);
+    changes.iter_mut().for_each(|change| change.resent = false);
+    json(&api::History { changes })
 }
 
 /// The changes that a request selects.
