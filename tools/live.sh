@@ -33,6 +33,8 @@ live_tests() {
     step "compiling"; cargo build --workspace --bin fibula --quiet
     step "real daemons, a small table"; live debug
     step "real daemons, a large table"; live debug --large
+    step "alarms on staged hijacks and leaks"
+    cargo test --quiet -p fibula-daemon --test daemon hijacks:: -- --ignored
     step "the router behind real daemons"; router debug --daemons
     step "the router behind real daemons, a large table"; router debug --daemons --large --port afxdp --port xdp
     times

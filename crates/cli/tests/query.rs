@@ -187,7 +187,7 @@ fn changes_are_printed_as_they_come() {
 fn changes_are_watched_until_an_alarm_begins() {
     let lab = Lab::new(None);
     let files = Files::new();
-    let rule = |name: &str, text: &str| files.with(name, &format!("[[alarm]]\nname = 'r'\n{text}"));
+    let rule = |name: &str, text: &str| files.with(name, format!("[[alarm]]\nname = 'r'\n{text}"));
     let ours = "kind = 'unexpected-origin'\nprefixes = ['193.0.0.0/21']\norigins = ";
     let (right, wrong) = (
         rule("right.toml", &format!("{ours}[3333]")),

@@ -1,8 +1,8 @@
 //! Staged hijacks, leaks, withdrawals, flaps and restarts with BIRD in network namespaces, in the churn of a recorded
 //! feed: each raises its alarms, and nothing else does.
 //!
-//! `cargo test -p fibula-daemon --test daemon hijacks:: -- --ignored` runs it as root, with Debian's package `bird2`. It
-//! takes a minute; `FIBULA_ALARMS_SECONDS=600` repeats the stages for ten.
+//! `cargo test -p fibula-daemon --test daemon hijacks:: -- --ignored` runs it as root, with Debian's package `bird2`.
+//! It takes a minute; `FIBULA_ALARMS_SECONDS=600` repeats the stages for ten.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -60,7 +60,8 @@ impl Default for ServerOptions {
     }
 }
 
-/// The alarms that have not ended, the oldest first, asked at each request of `/v1/alarms`. The function must not block.
+/// The alarms that have not ended, the oldest first, asked at each request of `/v1/alarms`. The function must not
+/// block.
 #[derive(Clone)]
 pub struct ActiveAlarms(pub Arc<dyn Fn() -> Vec<Arc<Alarm>> + Send + Sync>);
 
