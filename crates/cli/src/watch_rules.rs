@@ -97,7 +97,8 @@ fn read(mut client: Client, query: &str, mut last: Option<u64>, to: &SyncSender<
 struct Judge {
     alarms: Alarms,
     asking: Client,
-    /// When the sources were asked for last.
+    /// When the sources were asked for last, or something began to wait: the first routes of a connection are there a
+    /// moment before the state of its source is.
     asked: Option<Instant>,
     /// The time of the last change by the server's clock, and when it came.
     clock: Option<(u64, Instant)>,
@@ -121,10 +122,6 @@ impl Judge {
                 Ok(Read::Event(ChangeEvent::Change(change))) => {
                     self.change(&change, &mut found);
                     left -= 1;
-                    if left == 0 {
-                        // What waits is judged now: the server is asked at once.
-                        self.asked = None;
-                    }
                 }
                 Ok(Read::Failed(error)) => return Err(error.into()),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -132,7 +129,7 @@ impl Judge {
                     return Err(Failure::new("the thread that reads changes has ended"));
                 }
             }
-            self.settle(&mut found);
+            self.settle(left == 0, &mut found);
             if print(&found, until.is_json)? {
                 return Ok(Outcome::Negative);
             }
@@ -183,10 +180,15 @@ impl Judge {
         self.alarms.change(&RouteChange { time, table, prefix, session, route, occasion }, found);
     }
 
-    fn settle(&mut self, found: &mut Vec<AlarmEvent>) {
+    /// Judges what is due, and what waits for sources that have sent their tables; `is_last`: now or never.
+    fn settle(&mut self, is_last: bool, found: &mut Vec<AlarmEvent>) {
         let Some(now) = self.now() else { return };
-        let is_due = self.asked.is_none_or(|asked| asked.elapsed() >= ASK);
-        let sources = if self.alarms.is_waiting() && is_due { self.resending() } else { None };
+        let is_waiting = self.alarms.is_waiting();
+        let asked =
+            if is_waiting { *self.asked.get_or_insert_with(Instant::now) } else { Instant::now() };
+        self.asked = Some(asked);
+        let is_due = is_waiting && (is_last || asked.elapsed() >= ASK);
+        let sources = if is_due { self.resending() } else { None };
         let is_of = |name: &String, session: &str| {
             let view = session.strip_prefix(&**name);
             view.is_some_and(|view| view.is_empty() || view.starts_with(' '))

@@ -54,12 +54,15 @@ impl Source {
 
     /// A server that reads it, with the rest of its configuration.
     pub(crate) fn serve(&self, more: &str) -> Serve {
+        Serve::start(ServeOptions::new(self.config(more))).unwrap()
+    }
+
+    fn config(&self, more: &str) -> ServeConfig {
         let text = format!(
             "http = {{ listen = '127.0.0.1:0' }}\n[[ris]]\nconnect = '{}'\nhold = '1d'\n{more}",
             self.listener.local_addr().unwrap()
         );
-        let config = ServeConfig::parse(&text, "test.toml").unwrap();
-        Serve::start(ServeOptions::new(config)).unwrap()
+        ServeConfig::parse(&text, "test.toml").unwrap()
     }
 
     /// Waits for the server's connection, in place of the one before.
@@ -196,6 +199,19 @@ fn lost_changes_are_made_good_by_the_table() {
     source.announce("193.0.0.0/21", "64500, 64666");
     until("a hijack", || all(&serve).contains(&("ours", 1, 1)).then_some(()));
     until("losses", || (metric(&serve, "alarms_lost_changes_total", None) > 0).then_some(()));
+    serve.stop().unwrap();
+}
+
+/// Rules are those of the start: a reload says so.
+#[test]
+fn other_rules_need_a_restart() {
+    let source = Source::new();
+    let serve = source.serve(RULES);
+    let same = source.config(RULES);
+    assert!(serve.reload(&same).unwrap().restarts.is_empty());
+    let other =
+        source.config(&format!("{RULES}origins = [1]\n[webhook]\nurl = 'http://127.0.0.1/'"));
+    assert_eq!(serve.reload(&other).unwrap().restarts, ["alarm", "webhook"]);
     serve.stop().unwrap();
 }
 

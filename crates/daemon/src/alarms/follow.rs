@@ -68,12 +68,13 @@ impl Follower {
             self.live.history().wait(self.next, wait.max(Duration::from_millis(1)));
             let is_all = self.read();
             self.revalidated();
+            let now = now();
             if is_all {
-                self.sessions.passed();
+                self.sessions.passed(now);
             }
             let mut events = Vec::new();
             let sessions = &self.sessions;
-            self.alarms.settle(now(), |session| sessions.is_resending(session), &mut events);
+            self.alarms.settle(now, |session| sessions.is_resending(session, now), &mut events);
             self.report(events);
         }
     }
@@ -194,7 +195,9 @@ impl Follower {
                 AnyPrefix::V4(prefix) => copied(rib, route.vrf, prefix),
                 AnyPrefix::V6(prefix) => copied(rib, route.vrf, prefix),
             });
-            let occasion = if route.before.is_none() { Occasion::First } else { Occasion::Resent };
+            // Invalid by the first VRPs is no news. Those of now may be newer ones, by which it is.
+            let is_known = route.before.is_none() && route.after.is_some_and(Validity::is_invalid);
+            let occasion = if is_known { Occasion::First } else { Occasion::Resent };
             self.pass(copied.as_slice(), Some(occasion));
         }
     }

@@ -12,13 +12,21 @@ pub struct Sessions {
     states: HashMap<String, State>,
     /// Sessions that have sent their tables, and whose routes were not lost since.
     known: HashSet<String>,
+    /// The last changes of sessions that were neither up nor sending their tables.
+    idle: HashMap<String, u64>,
 }
+
+/// How long such a session counts as one that sends its table: the first routes of a connection are there a moment
+/// before its state is. In microseconds.
+const MOMENT: u64 = 1_000_000;
 
 #[derive(Clone, Copy)]
 struct State {
     state: SourceState,
     /// Since when, in microseconds since 1970.
     since: u64,
+    /// Whether it was so already when the states were read before.
+    is_old: bool,
 }
 
 impl State {
@@ -34,13 +42,13 @@ impl Sessions {
         let micros = |since: SystemTime| {
             since.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
         };
-        let all = board.all().into_iter();
-        self.states = all
-            .map(|status| {
-                let since = micros(status.since);
-                (status.name, State { state: status.state, since })
-            })
-            .collect();
+        let before = std::mem::take(&mut self.states);
+        let all = board.all().into_iter().map(|status| {
+            let (state, since) = (status.state, micros(status.since));
+            let is_old = before.get(&status.name).is_some_and(|before| before.since == since);
+            (status.name, State { state, since, is_old })
+        });
+        self.states = all.collect();
     }
 
     /// When a change of a session happened: `is_stale` says whether routes of its peer are still to come again, and
@@ -66,6 +74,9 @@ impl Sessions {
         let was_known = self.known.contains(session);
         let is_lost =
             state.is_none_or(|state| !state.is_up() && state.state != SourceState::Resync);
+        if is_lost {
+            self.idle.insert(session.to_owned(), time);
+        }
         if is_gone && is_lost {
             // Its routes leave with it: its next table is as its first one.
             self.known.remove(session);
@@ -73,20 +84,102 @@ impl Sessions {
         if was_known { Occasion::Resent } else { Occasion::First }
     }
 
-    /// Whether it has not sent its whole table so far.
-    pub fn is_resending(&self, session: &str) -> bool {
-        self.states.get(session).is_some_and(|state| state.state == SourceState::Resync)
+    /// Whether it has not sent its whole table so far, at this time in microseconds since 1970.
+    pub fn is_resending(&self, session: &str, now: u64) -> bool {
+        let state = self.states.get(session);
+        let is_up = state.is_some_and(|state| state.is_up());
+        let is_new = || self.idle.get(session).is_some_and(|last| now < last + MOMENT);
+        state.is_some_and(|state| state.state == SourceState::Resync) || (!is_up && is_new())
     }
 
-    /// All changes until the last [`Sessions::read`] were passed in.
-    pub fn passed(&mut self) {
-        let Self { states, known } = self;
+    /// All changes that were there before the last [`Sessions::read`] were passed in, except those of the moment
+    /// between the two: a session whose table ended in it is known the next time.
+    pub fn passed(&mut self, now: u64) {
+        let Self { states, known, idle } = self;
+        idle.retain(|_, last| now < *last + MOMENT);
         known.retain(|session| states.contains_key(session));
-        let up = states.iter().filter(|(_, state)| state.is_up());
+        let up = states.iter().filter(|(_, state)| state.is_up() && state.is_old);
         for (session, _) in up {
             if !known.contains(session) {
                 known.insert(session.clone());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fibula_feeds::{Figures, SourceStatus};
+
+    use super::*;
+
+    /// A board with the session `s` in this state since this second; without a state, it is not there.
+    fn board(state: Option<SourceState>, second: u64) -> Board {
+        let board = Board::default();
+        if let Some(state) = state {
+            board.set(SourceStatus {
+                name: "s".to_owned(),
+                kind: "bgp",
+                endpoint: String::new(),
+                table: "bgp".to_owned(),
+                state,
+                figures: Figures::default(),
+                since: UNIX_EPOCH + Duration::from_secs(second),
+                until: None,
+                last: None,
+                trouble: None,
+            });
+        }
+        board
+    }
+
+    #[test]
+    fn a_session_goes_through_its_states() {
+        let mut sessions = Sessions::default();
+        let mut at = |state, second, time: u64, is_stale, is_gone| {
+            sessions.read(&board(state, second));
+            let found = sessions.occasion(Some("s"), time * 1_000_000, is_stale, is_gone);
+            let now = (time + 1) * 1_000_000 - 1;
+            sessions.passed(now);
+            (found, sessions.is_resending("s", now))
+        };
+        use Occasion::{First, Live, Resent};
+        use SourceState::{Idle, Lost, Resync, Up};
+        // Its first table, of which the last changes are read when it is up.
+        assert_eq!(at(Some(Resync), 1, 2, false, false), (First, true));
+        assert_eq!(at(Some(Up), 3, 2, false, false), (First, false));
+        assert_eq!(at(Some(Up), 3, 3, false, false), (Live, false));
+        assert_eq!(at(Some(Up), 3, 9, false, true), (Live, false));
+        // It is lost and comes back, and its routes stayed.
+        assert_eq!(at(Some(Lost), 10, 11, false, false), (Resent, true), "for a moment");
+        assert_eq!(at(Some(Resync), 12, 13, true, false), (Resent, true));
+        assert_eq!(at(Some(Up), 14, 14, true, false), (Resent, false));
+        assert_eq!(at(Some(Up), 14, 15, false, false), (Live, false));
+        // It loses its routes: what it sends then is as at first.
+        assert_eq!(at(Some(Idle), 20, 20, false, true), (Resent, true), "for a moment");
+        assert_eq!(at(Some(Resync), 21, 22, false, false), (First, true));
+        assert_eq!(at(Some(Up), 23, 24, false, false), (Live, false));
+        assert_eq!(at(Some(Up), 23, 25, false, false), (Live, false));
+        // It is given up.
+        assert_eq!(at(None, 0, 30, false, true), (Resent, true), "for a moment");
+        assert_eq!(at(None, 0, 31, false, false), (Live, false), "no source of ours");
+        assert_eq!(sessions.occasion(None, 32, false, true), Live, "a file");
+        assert!(!sessions.is_resending("s", 31_000_000), "the moment is over");
+    }
+
+    /// A session whose table ended between two looks is not known before all of it was passed in.
+    #[test]
+    fn a_table_that_just_ended_may_have_changes_to_come() {
+        let mut sessions = Sessions::default();
+        let up = board(Some(SourceState::Up), 5);
+        sessions.read(&up);
+        sessions.passed(0);
+        sessions.read(&up);
+        assert_eq!(sessions.occasion(Some("s"), 4_000_000, false, false), Occasion::First);
+        sessions.passed(0);
+        sessions.read(&up);
+        assert_eq!(sessions.occasion(Some("s"), 4_000_000, false, false), Occasion::Resent);
     }
 }

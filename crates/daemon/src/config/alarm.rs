@@ -101,59 +101,87 @@ impl AlarmConfig {
             }
         }
         let prefixes = self.prefixes.as_ref().map(|list| self.prefixes(list)).transpose()?;
-        let ases = |list: &Option<Spanned<Vec<u32>>>, key| match list {
-            Some(list) if list.get_ref().is_empty() => {
-                Err(fault(list.span(), AlarmProblem::Empty { key }))
-            }
-            list => Ok(list.as_ref().map_or(Vec::new(), |list| list.get_ref().clone())),
-        };
-        let (origins, ases) = (ases(&self.origins, "origins")?, ases(&self.ases, "ases")?);
-        let time = |time: &Option<Spanned<Time>>, key, default| match time {
-            Some(time) if time.get_ref().0.is_zero() || time.get_ref().0 > LONGEST => {
-                Err(fault(time.span(), AlarmProblem::Time { key }))
-            }
-            time => Ok(time.as_ref().map_or(default, |time| time.get_ref().0)),
-        };
-        let after = time(&self.after, "after", Duration::from_secs(300))?;
-        let within = time(&self.within, "within", Duration::from_secs(600))?;
-        let changes = match &self.changes {
-            Some(changes) if !(2..=MOST_CHANGES).contains(changes.get_ref()) => {
-                return Err(fault(changes.span(), AlarmProblem::Changes { most: MOST_CHANGES }));
-            }
-            changes => changes.as_ref().map_or(10, |changes| *changes.get_ref()),
-        };
-        if let (Some(max), Some(prefixes)) = (&self.max_length, &prefixes) {
-            let is_useless = |prefix: &AnyPrefix| match prefix {
-                AnyPrefix::V4(prefix) => *max.get_ref() <= prefix.len() || *max.get_ref() > 32,
-                AnyPrefix::V6(prefix) => *max.get_ref() <= prefix.len() || *max.get_ref() > 128,
-            };
-            if let Some(&prefix) = prefixes.iter().find(|prefix| is_useless(prefix)) {
-                let max = *max.get_ref();
-                let at = self.max_length.as_ref().map_or(0..0, Spanned::span);
-                return Err(fault(at, AlarmProblem::MaxLength { max, prefix }));
-            }
-        }
-        if kind == "more-specific" && self.max_length.is_none() && !origins.is_empty() {
-            let at = self.origins.as_ref().map_or(0..0, Spanned::span);
-            return Err(fault(at, AlarmProblem::OriginsOfNone));
-        }
-        let kind = match kind {
-            "unexpected-origin" => AlarmKind::UnexpectedOrigin { origins },
-            "more-specific" => {
-                let max_len = self.max_length.as_ref().map(|max| *max.get_ref());
-                AlarmKind::MoreSpecific { max_len, origins }
-            }
-            "newly-invalid" => AlarmKind::NewlyInvalid,
-            "withdrawn" => AlarmKind::Withdrawn { after },
-            "flapping" => AlarmKind::Flapping { changes, within },
-            "path-through" => AlarmKind::PathThrough { ases, origins },
-            _ => AlarmKind::PathWithout { ases, origins },
-        };
+        self.check_max_length(prefixes.as_deref().unwrap_or_default())?;
+        let kind = self.kind(kind)?;
         let rule = AlarmRule::new(&**name, kind).of_tables(self.tables.iter().cloned());
         Ok(match prefixes {
             Some(prefixes) => rule.on(prefixes),
             None => rule,
         })
+    }
+
+    /// The kind, with its keys.
+    fn kind(&self, kind: &str) -> Result<AlarmKind, Fault> {
+        let origins = self.ases(&self.origins, "origins")?;
+        Ok(match kind {
+            "unexpected-origin" => AlarmKind::UnexpectedOrigin { origins },
+            "more-specific" => {
+                let max_len = self.max_length.as_ref().map(|max| *max.get_ref());
+                if let (None, Some(origins)) = (max_len, &self.origins) {
+                    return Err(self.fault(origins.span(), AlarmProblem::OriginsOfNone));
+                }
+                AlarmKind::MoreSpecific { max_len, origins }
+            }
+            "newly-invalid" => AlarmKind::NewlyInvalid,
+            "withdrawn" => {
+                let after = self.time(&self.after, "after", Duration::from_secs(300))?;
+                AlarmKind::Withdrawn { after }
+            }
+            "flapping" => {
+                let within = self.time(&self.within, "within", Duration::from_secs(600))?;
+                let changes = match &self.changes {
+                    Some(changes) if !(2..=MOST_CHANGES).contains(changes.get_ref()) => {
+                        let problem = AlarmProblem::Changes { most: MOST_CHANGES };
+                        return Err(self.fault(changes.span(), problem));
+                    }
+                    changes => changes.as_ref().map_or(10, |changes| *changes.get_ref()),
+                };
+                AlarmKind::Flapping { changes, within }
+            }
+            "path-through" => {
+                AlarmKind::PathThrough { ases: self.ases(&self.ases, "ases")?, origins }
+            }
+            _ => AlarmKind::PathWithout { ases: self.ases(&self.ases, "ases")?, origins },
+        })
+    }
+
+    fn ases(&self, list: &Option<Spanned<Vec<u32>>>, key: &'static str) -> Result<Vec<u32>, Fault> {
+        match list {
+            Some(list) if list.get_ref().is_empty() => {
+                Err(self.fault(list.span(), AlarmProblem::Empty { key }))
+            }
+            list => Ok(list.as_ref().map(|list| list.get_ref().clone()).unwrap_or_default()),
+        }
+    }
+
+    fn time(
+        &self,
+        time: &Option<Spanned<Time>>,
+        key: &'static str,
+        default: Duration,
+    ) -> Result<Duration, Fault> {
+        match time {
+            Some(time) if time.get_ref().0.is_zero() || time.get_ref().0 > LONGEST => {
+                Err(self.fault(time.span(), AlarmProblem::Time { key }))
+            }
+            time => Ok(time.as_ref().map_or(default, |time| time.get_ref().0)),
+        }
+    }
+
+    /// Checks that longer routes of each prefix could be allowed.
+    fn check_max_length(&self, prefixes: &[AnyPrefix]) -> Result<(), Fault> {
+        let Some(length) = &self.max_length else { return Ok(()) };
+        let max = *length.get_ref();
+        let is_useless = |prefix: &&AnyPrefix| match prefix {
+            AnyPrefix::V4(prefix) => max <= prefix.len() || max > 32,
+            AnyPrefix::V6(prefix) => max <= prefix.len() || max > 128,
+        };
+        match prefixes.iter().find(is_useless) {
+            Some(&prefix) => {
+                Err(self.fault(length.span(), AlarmProblem::MaxLength { max, prefix }))
+            }
+            None => Ok(()),
+        }
     }
 
     fn prefixes(&self, list: &Spanned<Vec<Spanned<String>>>) -> Result<Vec<AnyPrefix>, Fault> {
