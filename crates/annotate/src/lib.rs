@@ -82,7 +82,7 @@ pub use rules::{RuleAnnotator, RuleTotals};
 #[cfg(feature = "columnar")]
 pub use rules::{RuleColumnAnnotator, RuleOutput};
 pub use table::{LookupFamily, LookupTable};
-pub use write::{MAX_PREFIX, put_prefix, write_prefix};
+pub use write::{MAX_PREFIX, put_prefix, write_ip, write_prefix};
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

@@ -197,8 +197,15 @@ fn longest_zeros(groups: &[u16; 8]) -> (usize, usize) {
     if best.1 < 2 { (groups.len() + 1, 0) } else { best }
 }
 
-/// Appends an address.
-pub(crate) fn write_ip(ip: IpAddr, out: &mut Vec<u8>) {
+/// Appends an address as text, which is that of its [`Display`](std::fmt::Display).
+///
+/// ```
+/// let mut out = b"from ".to_vec();
+/// fibula_annotate::write_ip("2001:db8::1".parse()?, &mut out);
+/// assert_eq!(out, b"from 2001:db8::1");
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+pub fn write_ip(ip: IpAddr, out: &mut Vec<u8>) {
     append(out, |out| match ip {
         IpAddr::V4(v4) => put_v4(v4.into(), out),
         IpAddr::V6(v6) => put_v6(v6.into(), out),

@@ -21,6 +21,8 @@ mod engines;
 mod export;
 mod failure;
 mod fetch;
+#[cfg(target_os = "linux")]
+mod flow;
 mod generate;
 mod input;
 mod layer;
@@ -44,6 +46,7 @@ mod table;
 mod verify;
 mod watch;
 mod watch_rules;
+mod watched;
 mod written;
 
 use std::ffi::OsString;
@@ -85,6 +88,7 @@ Examples:
   fibula bench --table table.fib --engines all
   fibula replay --table rib.bz2 --updates updates.gz
   fibula serve --fpm --checkpoint rib.fib
+  fibula flow --listen 0.0.0.0:2055 --table table.fib -o flows/
   fibula route --fpm --port afxdp:eth1 --port afxdp:eth2";
 
 /// IP longest-prefix match: build, look up, annotate, verify, measure
@@ -103,6 +107,8 @@ enum Command {
     Diff(diff::Args),
     Annotate(annotate::Args),
     Classify(classify::Args),
+    #[cfg(target_os = "linux")]
+    Flow(Box<flow::Args>),
     Rpki(rpki::Args),
     Export(export::Args),
     Verify(verify::Args),
@@ -128,7 +134,7 @@ impl Command {
             return cfg!(unix);
         }
         #[cfg(target_os = "linux")]
-        if matches!(self, Self::Route(_)) {
+        if matches!(self, Self::Route(_) | Self::Flow(_)) {
             return true;
         }
         #[cfg(unix)]
@@ -159,6 +165,8 @@ fn done(command: &Command) -> Result<Outcome, Failure> {
         Command::Diff(args) => diff::run(args),
         Command::Annotate(args) => annotate::run(args),
         Command::Classify(args) => classify::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Flow(args) => flow::run(args),
         Command::Rpki(args) => rpki::run(args),
         Command::Export(args) => export::run(args),
         Command::Verify(args) => verify::run(args),

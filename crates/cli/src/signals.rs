@@ -55,6 +55,28 @@ pub fn wake() -> Result<std::os::unix::net::UnixStream, Failure> {
     made().map_err(|error| Failure::io("cannot wait for signals", &error))
 }
 
+/// What a signal asks of a command that does not end by itself.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To end (INT, TERM).
+    Stop,
+    /// To read its files again (HUP).
+    Reload,
+}
+
+/// Sockets that have a byte to read once a signal has asked. The signals do nothing else then.
+#[cfg(unix)]
+pub fn asked() -> Result<[(Asked, std::os::unix::net::UnixStream); 2], Failure> {
+    let made = || {
+        let (reloads, reload) = std::os::unix::net::UnixStream::pair()?;
+        signal_hook::low_level::pipe::register(signal_hook::consts::SIGHUP, reload)?;
+        Ok(reloads)
+    };
+    let reloads = made().map_err(|error| Failure::io("cannot wait for signals", &error))?;
+    Ok([(Asked::Stop, wake()?), (Asked::Reload, reloads)])
+}
+
 /// The signals of a server or a router, which are kept from now on.
 #[cfg(unix)]
 pub struct Listening(signal_hook::iterator::Signals);

@@ -14,11 +14,11 @@ use fibula_packet::capture;
 use crate::common::{Files, done};
 
 /// How long a program may take to start, or to send its next datagram.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Whether all programs are there.
-fn have(programs: &[&str]) -> bool {
-    let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
+pub fn have(programs: &[&str]) -> bool {
+    let folders = ["/usr/sbin", "/usr/bin", "/sbin", "/usr/local/sbin", "/usr/local/bin"];
     for program in programs {
         if !folders.iter().any(|folder| Path::new(folder).join(program).exists()) {
             eprintln!("{program} is not installed: its exports are not tested");
@@ -29,11 +29,11 @@ fn have(programs: &[&str]) -> bool {
 }
 
 /// A program that is ended with the test.
-struct Running(Child);
+pub struct Running(Child);
 
 impl Running {
     /// Starts a program in a folder.
-    fn start(folder: &str, program: &str, args: &[&str]) -> Self {
+    pub fn start(folder: &str, program: &str, args: &[&str]) -> Self {
         let mut command = Command::new(program);
         command
             .current_dir(folder)
@@ -45,9 +45,14 @@ impl Running {
     }
 
     /// Asks the program to end, and waits until it has written its files.
-    fn end(mut self) {
+    pub fn end(self) {
+        self.end_by("TERM");
+    }
+
+    /// The same by another signal.
+    pub fn end_by(mut self, signal: &str) {
         let pid = self.0.id().to_string();
-        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
         let until = Instant::now() + PATIENCE;
         while self.0.try_wait().unwrap().is_none() {
             assert!(Instant::now() < until, "a program does not end");
@@ -71,15 +76,15 @@ impl Drop for Running {
 
 /// What the flows of a capture sum up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sums {
-    flows: u64,
-    packets: u64,
-    bytes: u64,
+pub struct Sums {
+    pub flows: u64,
+    pub packets: u64,
+    pub bytes: u64,
 }
 
 /// A capture of raw IP with TCP and UDP flows between addresses of documentation; every fifth is IPv6 if `six`. Also
 /// the sums of the flows, and a line for each packet. The first packets have the time `begin`.
-fn traffic(six: bool, begin: u32) -> (Vec<u8>, Sums, Vec<String>) {
+pub fn traffic(six: bool, begin: u32) -> (Vec<u8>, Sums, Vec<String>) {
     let (mut packets, mut sums, mut lines) = (Vec::new(), Sums::default(), Vec::new());
     for flow in 0..300u32 {
         let protocol = if flow % 3 == 0 { 17 } else { 6 };
@@ -115,7 +120,7 @@ fn traffic(six: bool, begin: u32) -> (Vec<u8>, Sums, Vec<String>) {
 }
 
 /// A minute ago, in seconds since 1970: uptimes of exporters cannot say what was long ago.
-fn a_minute_ago() -> u32 {
+pub fn a_minute_ago() -> u32 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as u32 - 60
 }
 
@@ -158,7 +163,7 @@ fn receive(socket: &UdpSocket, collector: Option<u16>) -> Vec<u8> {
 }
 
 /// A port that nothing uses now.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -210,7 +215,7 @@ fn rows(files: &Files, exports: &[u8]) -> (Vec<String>, Sums, serde_json::Value)
 }
 
 /// The flows that nfcapd has stored.
-fn collected(folder: &str) -> Vec<String> {
+pub fn collected(folder: &str) -> Vec<String> {
     let format = "fmt:%tsr,%td,%sa,%da,%sp,%dp,%pr,%pkt,%byt";
     let output = Command::new("nfdump")
         .args(["-q", "-6", "-N", "-R", folder, "-o", format])
@@ -331,7 +336,7 @@ fn probes_of_pmacct() {
 }
 
 /// Waits until a program listens on a port of UDP.
-fn wait_for_port(port: u16) {
+pub fn wait_for_port(port: u16) {
     let until = Instant::now() + PATIENCE;
     let line = format!(":{port:04X} ");
     while !fs::read_to_string("/proc/net/udp").unwrap().contains(&line) {

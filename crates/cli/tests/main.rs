@@ -18,6 +18,8 @@ mod diff;
 mod exporters;
 #[cfg(unix)]
 mod fetch;
+#[cfg(target_os = "linux")]
+mod flow;
 mod lookup;
 mod memory;
 mod merged;

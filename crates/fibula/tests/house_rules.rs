@@ -22,6 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fetch", &["rib"]),
     ("fib", &["core", "engines", "rib"]),
     ("annotate", &["core", "simd", "fib", "packet", "flows", "classify"]),
+    ("collect", &["core", "publish", "rib", "flows", "annotate"]),
     ("offload", &["core", "engines", "fib", "annotate", "accel"]),
     ("export", &["core", "rib"]),
     ("rpki", &["core", "ingest", "rib"]),
@@ -85,6 +86,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "fibula",
             "accel",
             "offload",
+            "collect",
         ],
     ),
 ];
@@ -92,7 +94,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
     "core", "publish", "packet", "flows", "classify", "fib", "ingest", "fetch", "annotate",
-    "offload", "export", "rpki", "alarms", "server", "daemon", "testkit", "papers", "fibula",
+    "collect", "offload", "export", "rpki", "alarms", "server", "daemon", "testkit", "papers",
+    "fibula",
     "cli",
 ];
 

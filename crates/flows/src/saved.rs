@@ -72,6 +72,17 @@ impl FlowDecoder {
     /// ```
     #[must_use]
     pub fn save(&self) -> Vec<u8> {
+        self.save_domains(|_| true)
+    }
+
+    /// Like [`FlowDecoder::save`], without the domains whose datagrams have not been decoded since
+    /// [`FlowDecoder::load`]. For several decoders that loaded the same bytes, of which each exporter uses one.
+    #[must_use]
+    pub fn save_used(&self) -> Vec<u8> {
+        self.save_domains(|domain| domain.counts.datagrams > 0)
+    }
+
+    fn save_domains(&self, wanted: impl Fn(&Domain) -> bool) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         // In order of their last use: a decoder with smaller limits keeps the latest.
         let mut domains: Vec<_> = self
@@ -80,7 +91,7 @@ impl FlowDecoder {
             .flat_map(|(address, exporter)| {
                 exporter.domains.iter().map(move |(key, domain)| (address, key, domain))
             })
-            .filter(|(_, key, _)| key.agent.is_none())
+            .filter(|(_, key, domain)| key.agent.is_none() && wanted(domain))
             .collect();
         domains.sort_by_key(|(address, key, domain)| (domain.used, **address, **key));
         for (address, key, domain) in domains {

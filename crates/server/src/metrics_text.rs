@@ -26,6 +26,12 @@ impl MetricsText {
         let _ = writeln!(self.0, "{close} {value}");
     }
 
+    /// The text.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+
     /// Writes a metric with a single sample.
     pub fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.head(name, kind, help);

@@ -292,7 +292,8 @@ impl FromStr for Prefix {
     }
 }
 
-fn parse_default(text: &str) -> Result<(String, String), &'static str> {
+/// Parses `NAME=VALUE`.
+pub fn parse_default(text: &str) -> Result<(String, String), &'static str> {
     let (name, value) = text.split_once('=').ok_or("NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }

@@ -10,7 +10,7 @@ pub(crate) mod reading;
 mod report;
 mod sink;
 mod stream;
-mod tables;
+pub(crate) mod tables;
 
 use std::io::Read;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use fibula_annotate::{AnnotateOptions, ColumnAnnotator, LogFormat, Summary};
 use fibula_offload::OnDevice;
 use fibula_rib::Moment;
 
-pub use self::args::Args;
+pub use self::args::{Args, TableReadArgs, parse_default};
 use self::failed::{failure, found_any};
 use self::inputs::Job;
 use self::reading::Reading;

@@ -1,7 +1,6 @@
 //! `fibula annotate --stream`: a filter between two programs, with a table that may be replaced meanwhile.
 
 use std::cell::Cell;
-use std::fs::{self, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -20,7 +19,7 @@ use super::tables::Tables;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::progress::{note, silence};
-use crate::source::Source;
+use crate::watched::Watched;
 
 /// Annotates standard input until it ends, or until the process is asked to end.
 pub fn run(args: &Args, stream: &StreamOptions) -> Result<Outcome, Failure> {
@@ -30,7 +29,7 @@ pub fn run(args: &Args, stream: &StreamOptions) -> Result<Outcome, Failure> {
     let sources = args.sources()?;
     let stopped = Rc::new(Cell::new(false));
     let input = StandardInput::new(Rc::clone(&stopped))?;
-    let files = sources.iter().filter_map(|(_, source)| file(source)).map(Watched::new).collect();
+    let files = Watched::all(&sources);
     let mut host =
         Host { args, fib: open(args)?, old: None, files, stopped, has_failed: false, renewals: 0 };
     let mut out = Output::create(Path::new("-"))?;
@@ -85,73 +84,13 @@ fn report(summary: &Summary, renewals: u64) {
     }
 }
 
-/// The file of a table.
-fn file(source: &Source) -> Option<PathBuf> {
-    match source {
-        Source::Snapshot(path) | Source::Checkpoint { path, .. } | Source::Feed(path) => {
-            Some(path.clone())
-        }
-        Source::Embedded | Source::Generated(_) => None,
-    }
-}
-
-/// A file, and what it was like when it was opened.
-struct Watched {
-    path: PathBuf,
-    stamp: Option<Stamp>,
-}
-
-/// The properties of a file of which at least one changes when it is replaced or written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    file: (u64, u64),
-    bytes: u64,
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    #[cfg(unix)]
-    fn new(metadata: &Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt;
-        let file = (metadata.dev(), metadata.ino());
-        // The time of the last change of the file or of its name is never set by a program.
-        Self { file, bytes: metadata.len(), changed: (metadata.ctime(), metadata.ctime_nsec()) }
-    }
-
-    #[cfg(not(unix))]
-    fn new(metadata: &Metadata) -> Self {
-        let since = metadata.modified().ok().and_then(|at| at.elapsed().ok()).unwrap_or_default();
-        let at = std::time::SystemTime::now().checked_sub(since);
-        let at =
-            at.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
-        Self { file: (0, 0), bytes: metadata.len(), changed: (at.as_secs() as i64, 0) }
-    }
-}
-
-impl Watched {
-    fn new(path: PathBuf) -> Self {
-        let mut file = Self { path, stamp: None };
-        file.is_new();
-        file
-    }
-
-    /// Whether it is another file than at the last call. A file that is missing may be about to be replaced.
-    fn is_new(&mut self) -> bool {
-        let Ok(metadata) = fs::metadata(&self.path) else { return false };
-        let stamp = Some(Stamp::new(&metadata));
-        let is_new = self.stamp != stamp;
-        self.stamp = stamp;
-        is_new
-    }
-}
-
 /// Opens the table again when one of its files is replaced.
 struct Host<'a> {
     args: &'a Args,
     fib: Fib,
     /// The table before `fib`, until a new one is taken.
     old: Option<Fib>,
-    files: Vec<Watched>,
+    files: Watched,
     stopped: Rc<Cell<bool>>,
     /// Whether the last replacement could not be used. Only the first of several failures is reported, because a file
     /// that is being written may fail at each block.
@@ -169,12 +108,7 @@ impl Host<'_> {
 
 impl StreamHost for Host<'_> {
     fn renewed(&mut self) -> Option<Arc<dyn LookupTable>> {
-        // All files are looked at, so that one new table has the changes of all.
-        let mut is_new = false;
-        for file in &mut self.files {
-            is_new |= file.is_new();
-        }
-        if !is_new {
+        if !self.files.are_new() {
             return None;
         }
         match open(self.args) {

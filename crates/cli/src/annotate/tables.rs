@@ -10,7 +10,8 @@ use super::{Args, device};
 use crate::config;
 use crate::failure::Failure;
 use crate::layer;
-use crate::source::{self, ReadArgs};
+use crate::rpki::RpkiArgs;
+use crate::source::{self, ReadArgs, Source};
 use crate::table;
 
 /// One table, or the tables of several dates.
@@ -18,6 +19,58 @@ pub enum Tables {
     One(Fib),
     Dated(DatedFib),
     OnDevice(Arc<OnDevice>),
+}
+
+/// The tables that a command line names.
+pub struct Named<'a> {
+    pub table: &'a [String],
+    pub layer: &'a [String],
+    pub rpki: &'a RpkiArgs,
+    pub read: &'a ReadArgs,
+    /// Whether the table has several dates, all of which are used.
+    pub is_dated: bool,
+}
+
+impl Named<'_> {
+    /// Opens them, on the CPU.
+    pub fn open(&self, options: FibOptions) -> Result<Tables, Failure> {
+        if self.is_dated {
+            return self.of_dates(options);
+        }
+        if self.rpki.is_requested() {
+            let table = self.rpki.load(&config::tables(self.table)?, self.read)?;
+            return Ok(Tables::One(Fib::of_table(table, &options)?));
+        }
+        if self.layer.is_empty() {
+            return Ok(Tables::One(table::open(&self.sources()?, self.read, &options)?));
+        }
+        let layers = layer::load(&layer::parse(self.layer, self.read)?, self.read)?;
+        Ok(Tables::One(Fib::of_table(layers.table, &options)?))
+    }
+
+    /// All tables, those of layers one after the other.
+    pub fn sources(&self) -> Result<Vec<(String, Source)>, Failure> {
+        match self.layer {
+            [] => source::tables(self.table, self.read),
+            layers => layer::sources(layers, self.read),
+        }
+    }
+
+    fn of_dates(&self, options: FibOptions) -> Result<Tables, Failure> {
+        const WRITES: &str = "fibula build --as-of FILES -o year.fib writes one";
+        let sources = source::tables(self.table, self.read)?;
+        if let Some(fib) = table::open_dated(&sources, &options.loading(self.read.load))? {
+            return Ok(Tables::Dated(fib));
+        }
+        match &*sources {
+            [(name, _)] => Err(Failure::new(format_args!(
+                "--time needs a file of several dates, and {name} is one table"
+            ))
+            .hint(WRITES)),
+            _ => Err(Failure::new("--time needs one file of several dates, not several tables")
+                .hint(WRITES)),
+        }
+    }
 }
 
 impl Tables {
@@ -28,7 +81,15 @@ impl Tables {
             Some(_) => fibula_offload::choices(),
             None => vec![EngineChoice::Stored, EngineChoice::Auto],
         };
-        let tables = Self::read(args, crate::engines::options(choices))?;
+        args.rpki.check_input(args.inputs.iter().any(|input| input.as_os_str() == "-"))?;
+        let named = Named {
+            table: &args.table,
+            layer: &args.layer,
+            rpki: &args.rpki,
+            read: &args.read.read(),
+            is_dated: args.time.is_some(),
+        };
+        let tables = named.open(crate::engines::options(choices))?;
         match (tables, device) {
             (Self::One(fib), Some(device)) => {
                 let table = OnDevice::new(fib, device)?;
@@ -38,39 +99,6 @@ impl Tables {
                 Ok(Self::OnDevice(Arc::new(table)))
             }
             (tables, _) => Ok(tables),
-        }
-    }
-
-    fn read(args: &Args, options: FibOptions) -> Result<Self, Failure> {
-        let read = args.read.read();
-        args.rpki.check_input(args.inputs.iter().any(|input| input.as_os_str() == "-"))?;
-        if args.time.is_some() {
-            return Self::of_dates(args, &read, options);
-        }
-        if args.rpki.is_requested() {
-            let table = args.rpki.load(&config::tables(&args.table)?, &read)?;
-            return Ok(Self::One(Fib::of_table(table, &options)?));
-        }
-        if args.layer.is_empty() {
-            return Ok(Self::One(table::open(&args.sources()?, &read, &options)?));
-        }
-        let layers = layer::load(&layer::parse(&args.layer, &read)?, &read)?;
-        Ok(Self::One(Fib::of_table(layers.table, &options)?))
-    }
-
-    fn of_dates(args: &Args, read: &ReadArgs, options: FibOptions) -> Result<Self, Failure> {
-        const WRITES: &str = "fibula build --as-of FILES -o year.fib writes one";
-        let sources = source::tables(&args.table, read)?;
-        if let Some(fib) = table::open_dated(&sources, &options.loading(read.load))? {
-            return Ok(Self::Dated(fib));
-        }
-        match &*sources {
-            [(name, _)] => Err(Failure::new(format_args!(
-                "--time needs a file of several dates, and {name} is one table"
-            ))
-            .hint(WRITES)),
-            _ => Err(Failure::new("--time needs one file of several dates, not several tables")
-                .hint(WRITES)),
         }
     }
 

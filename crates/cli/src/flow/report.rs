@@ -1,0 +1,172 @@
+//! Says what was received, and what became of it.
+
+use std::io::Write;
+use std::path::Path;
+
+use fibula_collect::{CollectCounts, ExporterCounts};
+use fibula_core::grouped;
+use fibula_rib::AtomicFile;
+use fibula_server::MetricsText;
+use serde_json::{Value, json};
+
+use crate::failure::{Failure, eprint_line};
+use crate::output;
+use crate::progress::note;
+
+/// Prints the counts on one line.
+pub fn line(counts: &CollectCounts) {
+    let lost = counts.dropped + counts.dropped_by_system;
+    note(format_args!(
+        "{} datagrams of {} exporters, {} flows, {} files, {} datagrams dropped, {} lost before",
+        grouped(counts.datagrams),
+        grouped(counts.exporters.len() as u64),
+        grouped(counts.rows),
+        grouped(counts.files),
+        grouped(lost),
+        grouped(counts.exports.lost),
+    ));
+}
+
+/// Prints all counts that are not zero.
+pub fn summary(counts: &CollectCounts) {
+    line(counts);
+    note(format_args!(
+        "{} of {} addresses matched, {} written",
+        grouped(counts.matched),
+        grouped(counts.addresses),
+        output::size(counts.bytes)
+    ));
+    let exports = &counts.exports;
+    let waiting = exports.held.saturating_sub(exports.released).saturating_sub(exports.dropped);
+    for (count, what) in [
+        (counts.refused, "datagrams of exporters that --allow does not name"),
+        (counts.dropped, "datagrams dropped because too many waited: see --queue and --sockets"),
+        (counts.dropped_by_system, "datagrams dropped by the system: see --receive-buffer"),
+        (waiting, "sets of records without a template: they have no rows"),
+        (
+            exports.dropped,
+            "sets without a template that were dropped, because too many waited for theirs",
+        ),
+        (
+            exports.lost,
+            "flows (NetFlow v5, IPFIX) or exports (NetFlow v9, sFlow) missing by their sequence numbers",
+        ),
+        (exports.late, "exports late or twice"),
+        (exports.restarts, "restarts of exporters"),
+        (exports.forgotten, "templates, domains or exporters forgotten because of their number"),
+        (exports.faults, "faults in datagrams"),
+    ] {
+        if count > 0 {
+            note(format_args!("{} {what}", grouped(count)));
+        }
+    }
+    if let Some((sender, fault)) = &counts.last_fault {
+        note(format_args!("  the last, from {sender}: {fault}"));
+    }
+}
+
+/// A count of an exporter: its name, what it is, and where it is found.
+type Count = (&'static str, &'static str, fn(&ExporterCounts) -> u64);
+
+const COUNTS: [Count; 12] = [
+    ("datagrams", "Datagrams that were decoded.", |of| of.exports.datagrams),
+    ("flows", "Flows, or sampled packets.", |of| of.exports.flows),
+    ("dropped", "Datagrams that were dropped because too many waited to be decoded.", |of| {
+        of.dropped
+    }),
+    (
+        "lost",
+        "Missing by sequence numbers: flows (NetFlow v5, IPFIX) or exports (NetFlow v9, sFlow).",
+        |of| of.exports.lost,
+    ),
+    ("lost_samples", "Samples of sFlow that are missing by their sequence numbers.", |of| {
+        of.exports.lost_samples
+    }),
+    ("late", "Exports that came late or twice.", |of| of.exports.late),
+    ("restarts", "Starts of the exporter.", |of| of.exports.restarts),
+    ("templates", "Templates that were defined, again or anew.", |of| of.exports.templates),
+    ("without_template", "Sets of records whose template was not known when they came.", |of| {
+        of.exports.held
+    }),
+    ("dropped_sets", "Sets that were dropped because too many waited for their template.", |of| {
+        of.exports.dropped
+    }),
+    ("faults", "Faults in datagrams.", |of| of.exports.faults),
+    (
+        "forgotten",
+        "Templates, domains or exporters that were forgotten because of a limit.",
+        |of| of.exports.forgotten,
+    ),
+];
+
+fn exporter(counts: &ExporterCounts) -> Value {
+    COUNTS.iter().map(|(name, _, of)| ((*name).to_owned(), Value::from(of(counts)))).collect()
+}
+
+/// Prints the counts as an object of JSON.
+pub fn json(counts: &CollectCounts) {
+    let exporters = counts.exporters.iter();
+    let exporters: Value =
+        exporters.map(|(address, counts)| (address.to_string(), exporter(counts))).collect();
+    let object = json!({
+        "datagrams": counts.datagrams,
+        "refused": counts.refused,
+        "dropped": counts.dropped,
+        "dropped_by_system": counts.dropped_by_system,
+        "flows": counts.exports.flows,
+        "lost": counts.exports.lost,
+        "faults": counts.exports.faults,
+        "rows": counts.rows,
+        "addresses": counts.addresses,
+        "matched": counts.matched,
+        "files": counts.files,
+        "bytes": counts.bytes,
+        "exporters": exporters,
+    });
+    eprint_line(format_args!("{object}"));
+}
+
+/// Writes the counts in Prometheus's text format, whole or not at all.
+pub fn write_metrics(counts: &CollectCounts, file: &Path) -> Result<(), Failure> {
+    let write = || {
+        let mut out = AtomicFile::create(file)?;
+        out.write_all(metrics(counts).as_bytes())?;
+        out.commit()
+    };
+    write().map_err(|error| Failure::io(file.display(), &error))
+}
+
+fn metrics(counts: &CollectCounts) -> String {
+    let mut text = MetricsText::default();
+    for (name, help, of) in COUNTS {
+        let name = format!("flow_exporter_{name}_total");
+        text.head(&name, "counter", help);
+        for (address, counts) in &counts.exporters {
+            text.sample(&name, &[("exporter", &address.to_string())], of(counts));
+        }
+    }
+    for (name, help, value) in [
+        ("datagrams", "Datagrams that were received.", counts.datagrams),
+        ("refused", "Datagrams of exporters that are not allowed.", counts.refused),
+        (
+            "dropped",
+            "Datagrams that were dropped because too many waited to be decoded.",
+            counts.dropped,
+        ),
+        (
+            "dropped_by_system",
+            "Datagrams that the system dropped because a socket's buffer was full.",
+            counts.dropped_by_system,
+        ),
+        ("rows", "Rows that were given to the output.", counts.rows),
+        ("addresses", "Addresses that were looked up.", counts.addresses),
+        ("matched", "Addresses with a route.", counts.matched),
+        ("files", "Files that were completed.", counts.files),
+        ("written_bytes", "Bytes of completed files.", counts.bytes),
+    ] {
+        text.one(&format!("flow_{name}_total"), "counter", help, value);
+    }
+    let memory = "About how many bytes are kept of exporters: templates, rates, names.";
+    text.one("flow_memory_bytes", "gauge", memory, counts.memory);
+    text.into_string()
+}

@@ -1,0 +1,8 @@
+//! Collectors on loopback: what is sent is in the files, or counted.
+#![cfg(target_os = "linux")]
+
+mod common;
+mod formats;
+mod loss;
+mod restart;
+mod tables;
