@@ -16,8 +16,8 @@ use crate::sync::{Mutex, lock};
 use crate::work::{CurrentTable, Worked, Worker};
 use crate::{CollectCounts, CollectError, CollectOptions, FlowTable, templates};
 
-/// Receives exports of flows, looks up their addresses and writes them, on threads of its own. Dropping it stops it, too,
-/// without saving templates and without an answer.
+/// Receives exports of flows, looks up their addresses and writes them, on threads of its own. Dropping it stops it,
+/// too, without saving templates and without an answer.
 ///
 /// ```
 /// use fibula_collect::{CollectOptions, Collector, FlowFormat, FlowOutput};

@@ -1,5 +1,5 @@
-//! Collects exports of flows: receives the datagrams of NetFlow, IPFIX and sFlow, looks the addresses of each flow up in
-//! a table, and writes the flows with the table's values.
+//! Collects exports of flows: receives the datagrams of NetFlow, IPFIX and sFlow, looks the addresses of each flow up
+//! in a table, and writes the flows with the table's values.
 //!
 //! ```text
 //! exporter -> socket -> receive: a thread that only receives
@@ -11,8 +11,8 @@
 //!                       files: Parquet, Arrow, JSON lines, RowBinary; renamed into place when they are complete
 //! ```
 //!
-//! A [`Collector`] has several such lanes if it has several sockets. Each has a decoder of its own: the system gives all
-//! datagrams of an exporter's address and port to the same socket, so templates are where their records come.
+//! A [`Collector`] has several such lanes if it has several sockets. Each has a decoder of its own: the system gives
+//! all datagrams of an exporter's address and port to the same socket, so templates are where their records come.
 //!
 //! - **Invariant** Each received datagram is decoded, refused, or dropped and counted.
 //! - **Invariant** Flows of a batch are looked up in one table.

@@ -95,8 +95,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const SAFE_CRATES: &[&str] = &[
     "core", "publish", "packet", "flows", "classify", "fib", "ingest", "fetch", "annotate",
     "collect", "offload", "export", "rpki", "alarms", "server", "daemon", "testkit", "papers",
-    "fibula",
-    "cli",
+    "fibula", "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.

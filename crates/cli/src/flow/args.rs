@@ -93,7 +93,8 @@ pub struct Args {
     /// Bytes of datagrams that the system keeps for each socket; net.core.rmem_max limits them without privileges
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = parse_bytes)]
     receive_buffer: u64,
-    /// Bytes of datagrams that wait to be decoded, for each socket. What comes when they are full is dropped and counted
+    /// Bytes of datagrams that wait to be decoded, for each socket. What comes when they are full is dropped and
+    /// counted
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_bytes)]
     queue: u64,
     /// Print counts on standard error this often, and at the end; 0: only at the end
