@@ -1,6 +1,6 @@
 //! `fibula flow` with real exporters beside real collectors: softflowd's flows come to nfcapd, nfacctd and ours,
-//! nfreplay sends again what nfcapd has stored, and fprobe watches an interface. Debian's packages `softflowd`, `nfdump`,
-//! `pmacct` and `fprobe` have the programs; without them the tests say so and do nothing.
+//! nfreplay sends again what nfcapd has stored, and fprobe watches an interface. Debian's packages `softflowd`,
+//! `nfdump`, `pmacct` and `fprobe` have the programs; without them the tests say so and do nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
