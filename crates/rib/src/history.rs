@@ -26,6 +26,8 @@ pub struct Changed {
     pub best: Option<AttributeSet>,
     /// If the route is gone: the origin AS of its last path, if that was a BGP path.
     pub last_origin: Option<u32>,
+    /// Whether a peer's session ended, and took its routes with it: not an update of one route.
+    pub is_of_end: bool,
 }
 
 /// The result of [`History::since`].
@@ -61,7 +63,7 @@ impl History {
         Self { ring: Mutex::new(ring), more: Condvar::new(), capacity }
     }
 
-    pub(crate) fn push<A: Addr>(&self, vrf: Vrf, change: &Change<A>) {
+    pub(crate) fn push<A: Addr>(&self, vrf: Vrf, change: &Change<A>, is_of_end: bool) {
         if self.capacity == 0 {
             return;
         }
@@ -74,7 +76,8 @@ impl History {
         }
         let (id, prefix) = (ring.next, AnyPrefix::from(change.prefix));
         let &Change { peer, last_origin, .. } = change;
-        ring.changes.push_back(Changed { id, time, vrf, prefix, peer, best, last_origin });
+        let changed = Changed { id, time, vrf, prefix, peer, best, last_origin, is_of_end };
+        ring.changes.push_back(changed);
         ring.next += 1;
         if ring.waiting > 0 {
             self.more.notify_all();
@@ -126,7 +129,7 @@ mod tests {
 
     fn push(history: &History, prefix: &str) {
         let prefix = prefix.parse().unwrap();
-        history.push(3, &Change::<u32> { prefix, peer: 7, best: None, last_origin: None });
+        history.push(3, &Change::<u32> { prefix, peer: 7, best: None, last_origin: None }, false);
     }
 
     #[test]

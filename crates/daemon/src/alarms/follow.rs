@@ -12,7 +12,7 @@ use fibula_rpki::{LiveVrps, Validity, Vrps};
 use fibula_server::peer_name;
 
 use super::Shared;
-use super::sessions::Sessions;
+use super::sessions::{Sessions, When};
 use super::webhook::WebhookQueue;
 
 /// Changes that are read at once.
@@ -47,6 +47,7 @@ struct Copied {
     peer: Option<(u32, fibula_rib::Peer)>,
     best: Option<AttributeSet>,
     is_stale: bool,
+    is_of_end: bool,
 }
 
 fn now() -> u64 {
@@ -94,6 +95,8 @@ impl Follower {
             self.scan(None);
             return false;
         }
+        let (sessions, now) = (&mut self.sessions, now());
+        self.live.with_rib(|rib| sessions.appeared(rib, now));
         let is_all = changes.len() < PART;
         self.shared.changes.fetch_add(changes.len() as u64, Ordering::Relaxed);
         let watched: Vec<_> =
@@ -108,6 +111,7 @@ impl Follower {
                 prefix: change.prefix,
                 peer: rib.peers().get(change.peer).map(|peer| (change.peer, peer.clone())),
                 is_stale: rib.is_resyncing(change.peer),
+                is_of_end: change.is_of_end,
                 best: change.best,
             };
             watched.into_iter().map(copy).collect()
@@ -122,12 +126,19 @@ impl Follower {
         let vrps = vrps.as_ref().and_then(|now| now.vrps.as_ref());
         let mut events = Vec::new();
         for copied in all {
-            let Copied { time, table, prefix, peer, best, is_stale } = copied;
+            let Copied { time, table, prefix, peer, best, is_stale, is_of_end } = copied;
             let name =
                 peer.as_ref().map_or(String::new(), |(number, peer)| peer_name(*number, peer));
             let session = peer.as_ref().and_then(|(_, peer)| peer.session());
             let occasion = occasion.unwrap_or_else(|| {
-                self.sessions.occasion(session, *time, *is_stale, best.is_none())
+                self.sessions.occasion(When {
+                    peer: peer.as_ref().map_or(u32::MAX, |(number, _)| *number),
+                    session,
+                    time: *time,
+                    is_stale: *is_stale,
+                    is_gone: best.is_none(),
+                    is_of_end: *is_of_end,
+                })
             });
             let route = best.as_ref().map(|set| route(&name, *prefix, set, vrps));
             let change =
@@ -216,6 +227,7 @@ fn copied<A: Addr>(rib: &Rib, vrf: Vrf, prefix: Prefix<A>) -> Option<Copied> {
         prefix: A::any(prefix),
         peer: rib.peers().get(path.peer).map(|peer| (path.peer, peer.clone())),
         is_stale: false,
+        is_of_end: false,
         best: Some(path.attributes),
     })
 }

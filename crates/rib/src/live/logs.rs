@@ -20,6 +20,8 @@ pub(super) struct ToLogs<'a> {
     open: PerFamily<Open<'a>>,
     /// The position of the changes in the feed.
     pub(super) sequence: u64,
+    /// Whether the changes are of a session's end.
+    pub(super) is_of_end: bool,
     /// The tables without engines that got a route.
     without: Vec<Vrf>,
 }
@@ -38,6 +40,7 @@ impl<'a> ToLogs<'a> {
             history,
             open: PerFamily { v4: None, v6: None },
             sequence,
+            is_of_end: false,
             without: Vec::new(),
         }
     }
@@ -76,7 +79,7 @@ impl<'a> ToLogs<'a> {
 
 impl Changes for ToLogs<'_> {
     fn changed<A: Addr>(&mut self, vrf: Vrf, change: Change<A>) {
-        self.history.push(vrf, &change);
+        self.history.push(vrf, &change, self.is_of_end);
         let sequence = self.sequence;
         if let Some((table, log)) = self.writer::<A>(vrf) {
             table.counters.changes.add(1);

@@ -221,6 +221,7 @@ impl Live {
         }
         self.change(self.lock_rib(), |rib, logs| {
             logs.sequence = rib.sequence() + 1;
+            logs.is_of_end = matches!(event, FeedEvent::Down(_) | FeedEvent::DownAll(_));
             rib.apply_event(event, logs)
         })
     }

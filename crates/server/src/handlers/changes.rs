@@ -138,6 +138,7 @@ fn shapes(site: &Site, changes: &[Changed]) -> Vec<api::Change> {
     let base = base(site);
     let shape = |(change, (table, session, is_stale)): (&Changed, OfChange)| api::Change {
         resent: is_stale
+            || change.is_of_end
             || session.is_some_and(|session| {
                 !sessions.is_settled(&session, change.time, change.best.is_none())
             }),
