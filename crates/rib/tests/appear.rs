@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use crate::engines::{Behaviour, makers};
 use fibula_core::{Addr, Attributes, Change, Update, Value, Vrf};
-use fibula_rib::{Event, Limits, Live, LiveOptions, Peer, Preference, Rib, Snapshot, TableError};
+use fibula_rib::{
+    Event, FeedEvent, Limits, Live, LiveOptions, Peer, Preference, Rib, Snapshot, TableError,
+};
 
 fn update(vrf: Vrf, prefix: &str, peer: u32, value: Option<u64>) -> Update<'static> {
     let change = match value {
@@ -68,6 +70,11 @@ fn tables_appear_and_are_followed() {
     assert_eq!((last.vrf, last.prefix.to_string().as_str(), last.peer), (1, "10.0.0.0/8", peer));
     assert!(last.best.is_none() && since.changes[1].best.is_some());
     assert!(!live.history().wait(10, Duration::ZERO));
+    // Whether a route was withdrawn, or went with its peer.
+    live.event(FeedEvent::Down(peer)).unwrap();
+    let gone = live.history().since(10, 10);
+    assert!(!gone.changes.is_empty() && gone.changes.iter().all(|change| change.is_of_end));
+    assert!(since.changes.iter().all(|change| !change.is_of_end));
 }
 
 /// A newly followed VRF has the routes that the RIB has already.
