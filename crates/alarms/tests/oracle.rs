@@ -325,7 +325,7 @@ fn run(steps: &[Step]) -> [BTreeSet<usize>; 2] {
     for (at, step) in steps.iter().enumerate() {
         match *step {
             Step::Wait(seconds) => {
-                now += seconds * SECOND + 1;
+                now += seconds * SECOND;
                 continue;
             }
             Step::Session { session, is_resending, is_first } => {
