@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command as Process, Stdio};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Update};
-use fibula_feeds::Board;
+use fibula_feeds::{Board, Figures, SourceState, SourceStatus};
 use fibula_fib::FibOptions;
 use fibula_rib::{Live, LiveOptions, Peer, Rib};
 use fibula_rpki::{LiveVrps, Vrp, Vrps};
@@ -19,15 +19,24 @@ use crate::common::{Files, done, execute};
 
 struct Lab {
     live: Arc<Live>,
+    board: Arc<Board>,
     server: Server,
     peers: [u32; 2],
 }
 
 impl Lab {
     fn new(token: Option<&str>) -> Self {
+        Self::of(None, token)
+    }
+
+    /// Its peers are of this session.
+    fn of(session: Option<&str>, token: Option<&str>) -> Self {
         let mut rib = Rib::default();
         rib.name_global("bgp");
-        let peers = [1, 2].map(|last| rib.peer(Peer::new(Some([10, 0, 0, last].into()), 64500)));
+        let peers = [1, 2].map(|last| {
+            let source = session.map(Into::into);
+            rib.peer(Peer { source, ..Peer::new(Some([10, 0, 0, last].into()), 64500) })
+        });
         let options = LiveOptions { history: 100, ..LiveOptions::default() };
         let live = Live::start(rib, &[0], FibOptions::default(), options, |_| {}).unwrap();
         let live = Arc::new(live);
@@ -38,8 +47,9 @@ impl Lab {
         let vrp = Vrp::new("193.0.0.0/21".parse().unwrap(), 21, 3333).unwrap();
         vrps.replace(Some(Vrps::new([vrp])), [vrp.prefix()]);
         options.vrps = Some(Arc::new(vrps));
-        let server = Server::start(Arc::clone(&live), Arc::new(Board::default()), options).unwrap();
-        let lab = Self { live, server, peers };
+        let board = Arc::new(Board::default());
+        let server = Server::start(Arc::clone(&live), Arc::clone(&board), options).unwrap();
+        let lab = Self { live, board, server, peers };
         lab.say("193.0.0.0/21", 0, 2);
         lab.say("193.0.0.0/21", 1, 3);
         lab.say("193.0.0.0/8", 0, 1);
@@ -252,4 +262,57 @@ fn changes_are_watched_until_an_alarm_begins() {
     assert!(refused.code == 2 && refused.err.contains("has no rules"), "{}", refused.err);
     let refused = execute(&["watch", "--server", "http://127.0.0.1:1", "--until", &right]);
     assert_eq!(refused.code, 2, "{}", refused.err);
+}
+
+/// A session that sends its table again is judged at its end: what was wrong in between is no alarm.
+#[test]
+fn a_table_that_is_resent_is_watched_to_its_end() {
+    let lab = Lab::of(Some("bgp 10.0.0.1"), None);
+    let set = |state| {
+        lab.board.set(SourceStatus {
+            name: "bgp 10.0.0.1".to_owned(),
+            kind: "bgp",
+            endpoint: "10.0.0.1".to_owned(),
+            table: "bgp".to_owned(),
+            state,
+            figures: Figures::default(),
+            since: SystemTime::now(),
+            until: None,
+            last: None,
+            trouble: None,
+        });
+    };
+    set(SourceState::Resync);
+    let files = Files::new();
+    let rules = "[[alarm]]\nname = 'r'\nkind = 'path-without'\nases = [64501]";
+    let rules = files.with("rules.toml", rules);
+    let mut child = Process::new(env!("CARGO_BIN_EXE_fibula"))
+        .args(["watch", "--server", &lab.url(), "--until", &rules, "--for", "60s"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut client = Client::new(ClientOptions::new(lab.url())).unwrap();
+    let is_reading = |body: &[u8]| String::from_utf8_lossy(body).contains("fibula_watchers 1");
+    while !is_reading(&client.get("/metrics", &[]).unwrap().body) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    // This path is wrong, and is followed by its withdrawal.
+    lab.say("10.1.0.0/16", 0, 2);
+    let update = Update::new("10.1.0.0/16".parse().unwrap(), Change::Withdraw);
+    thread::sleep(Duration::from_millis(2500));
+    assert!(child.try_wait().unwrap().is_none(), "it is judged too early");
+    lab.live.apply(&Update { peer: lab.peers[0], ..update }).unwrap();
+    set(SourceState::Up);
+    thread::sleep(Duration::from_millis(2500));
+    assert!(child.try_wait().unwrap().is_none(), "the route is gone");
+    // One that stays wrong is an alarm at the end of the table.
+    set(SourceState::Resync);
+    lab.say("10.2.0.0/16", 0, 2);
+    thread::sleep(Duration::from_millis(1500));
+    assert!(child.try_wait().unwrap().is_none());
+    set(SourceState::Up);
+    let ended = child.wait_with_output().unwrap();
+    let out = String::from_utf8_lossy(&ended.stdout);
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(out.contains("bgp 10.2.0.0/16: expected a path through AS64501"), "{out}");
 }

@@ -2,16 +2,20 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use fibula_core::{Attributes, BgpAttributes, Change, Update};
+use fibula_feeds::{SourceState, SourceStatus};
+use fibula_rib::FeedEvent;
+use fibula_rpki::{LiveVrps, Vrp, Vrps};
 use fibula_server::api::{self, Lost};
 use fibula_server::client::ChangeEvent;
 use serde_json::{Value, json};
 
 use crate::common::{Lab, attributes_json, get, peer_json};
+use crate::health::source;
 
 /// A change without what depends on the time.
 fn bare(change: &Value) -> Value {
@@ -57,6 +61,37 @@ fn long_attributes_come_in_parts() {
         assert_eq!(change["prefix"], format!("10.{number}.0.0/16"));
         assert_eq!(change["attributes"]["communities"].as_str().unwrap().len(), communities.len());
     }
+}
+
+/// What a session sends while it starts over is marked, and so is what it takes with it. VRPs give the validity.
+#[test]
+fn changes_say_whether_they_are_news() {
+    let vrps = Arc::new(LiveVrps::default());
+    let shared = Arc::clone(&vrps);
+    let mut lab = Lab::new(|options| options.vrps = Some(shared));
+    let session = |state| SourceStatus { name: "bmp 10.9.9.9".to_owned(), ..source(state) };
+    let mut stream = TcpStream::connect(lab.address()).unwrap();
+    stream.write_all(b"GET /v1/changes HTTP/1.0\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with(": changes")));
+    let mut changes = lines.filter(|line| line.starts_with("data: "));
+    let mut next = || {
+        let change: api::Change = serde_json::from_str(&changes.next().unwrap()[6..]).unwrap();
+        assert!(change.micros().is_some_and(|micros| micros > 1_700_000_000_000_000));
+        (change.resent, change.validity)
+    };
+    lab.board.set(session(SourceState::Resync));
+    lab.announce("bgp", "10.0.0.0/8", 1, (3, 64600));
+    assert_eq!(next(), (true, None));
+    lab.board.set(session(SourceState::Up));
+    let vrp = Vrp::new("10.0.0.0/8".parse().unwrap(), 8, 64600).unwrap();
+    vrps.replace(Some(Vrps::new([vrp])), []);
+    lab.announce("bgp", "10.0.0.0/8", 1, (2, 64600));
+    assert_eq!(next(), (false, Some("valid".to_owned())));
+    lab.announce("bgp", "10.0.0.0/8", 1, (2, 64601));
+    assert_eq!(next(), (false, Some("invalid-origin".to_owned())));
+    lab.live.event(FeedEvent::Down(lab.peers[1])).unwrap();
+    assert_eq!(next(), (true, None));
 }
 
 /// A reader of a table's changes goes on when the table was given up and comes back, which gives it another number.

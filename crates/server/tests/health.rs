@@ -7,7 +7,7 @@ use fibula_feeds::{Figures, SourceState, SourceStatus};
 
 use crate::common::{Lab, get, json, refusal};
 
-fn source(state: SourceState) -> SourceStatus {
+pub(crate) fn source(state: SourceState) -> SourceStatus {
     SourceStatus {
         name: "bmp".to_owned(),
         kind: "bmp",
