@@ -10,7 +10,7 @@ every_width() {
 model() {
     local schedules=${FIBULA_MODEL_SCHEDULES:-100000}
     say "threads, in $schedules schedules"
-    FIBULA_MODEL_SCHEDULES=$schedules cargo test --quiet -p fibula-rib -p fibula-router -p fibula-classify --lib model
+    FIBULA_MODEL_SCHEDULES=$schedules cargo test --quiet -p fibula-rib -p fibula-router -p fibula-classify -p fibula-collect --lib model
 }
 
 # nightly_component NAME: whether the nightly toolchain has it, or can get it.
