@@ -15,6 +15,52 @@ pub struct ExporterCounts {
     pub dropped: u64,
 }
 
+impl ExporterCounts {
+    /// The counts that say what became of its exports: the name of each, what it is, and its value.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, &'static str, u64); 12] {
+        let exports = &self.exports;
+        [
+            ("datagrams", "Datagrams that were decoded.", exports.datagrams),
+            ("flows", "Flows, or sampled packets.", exports.flows),
+            (
+                "dropped",
+                "Datagrams that were dropped because too many waited to be decoded.",
+                self.dropped,
+            ),
+            (
+                "lost",
+                "Missing by sequence numbers: flows (NetFlow v5, IPFIX) or exports (NetFlow v9, sFlow).",
+                exports.lost,
+            ),
+            (
+                "lost_samples",
+                "Samples of sFlow that are missing by their sequence numbers.",
+                exports.lost_samples,
+            ),
+            ("late", "Exports that came late or twice.", exports.late),
+            ("restarts", "Starts of the exporter.", exports.restarts),
+            ("templates", "Templates that were defined, again or anew.", exports.templates),
+            (
+                "without_template",
+                "Sets of records whose template was not known when they came.",
+                exports.held,
+            ),
+            (
+                "dropped_sets",
+                "Sets that were dropped because too many waited for their template.",
+                exports.dropped,
+            ),
+            ("faults", "Faults in datagrams.", exports.faults),
+            (
+                "forgotten",
+                "Templates, domains or exporters that were forgotten because of a limit.",
+                exports.forgotten,
+            ),
+        ]
+    }
+}
+
 /// Counts of a collector since its start.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]

@@ -73,6 +73,19 @@ pub enum FlowPartition {
     Hour,
 }
 
+impl FromStr for FlowPartition {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "none" => Ok(Self::None),
+            "day" => Ok(Self::Day),
+            "hour" => Ok(Self::Hour),
+            _ => Err("folders are by none, day or hour"),
+        }
+    }
+}
+
 /// Where flows are written.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -35,6 +35,9 @@ pub enum DaemonError {
     Feed(FeedError),
     /// The server cannot answer.
     Server(ServerError),
+    /// Flows cannot be received.
+    #[cfg(target_os = "linux")]
+    Flows(fibula_collect::CollectError),
     /// The system has no thread, socket or poll for it.
     System {
         /// The operation that failed.
@@ -105,6 +108,8 @@ impl fmt::Display for DaemonError {
             }
             Self::Feed(error) => error.fmt(f),
             Self::Server(error) => error.fmt(f),
+            #[cfg(target_os = "linux")]
+            Self::Flows(error) => error.fmt(f),
             Self::System { what, error } => write!(f, "{what}: {error}"),
             Self::Port { port, error } => {
                 // Most errors begin with the port's name.
@@ -130,6 +135,8 @@ impl Error for DaemonError {
             Self::Source(error) => Some(error),
             Self::Feed(error) => Some(error),
             Self::Server(error) => Some(error),
+            #[cfg(target_os = "linux")]
+            Self::Flows(error) => Some(error),
             Self::System { error, .. } | Self::Port { error, .. } => Some(error),
             _ => None,
         }

@@ -31,6 +31,8 @@ pub mod config;
 mod error;
 #[cfg(unix)]
 mod feeds;
+#[cfg(target_os = "linux")]
+mod flows;
 #[cfg(unix)]
 mod live;
 #[cfg(unix)]
@@ -45,6 +47,8 @@ mod sources;
 pub mod systemd;
 
 pub use error::DaemonError;
+#[cfg(target_os = "linux")]
+pub use flows::flow_metrics;
 #[cfg(unix)]
 pub use notice::{DaemonHandle, Notice};
 #[cfg(target_os = "linux")]

@@ -10,12 +10,14 @@ use fibula_fib::FibOptions;
 use fibula_rib::Live;
 use fibula_rpki::rtr::{RtrFollower, RtrOptions};
 use fibula_rpki::{LiveVrps, Revalidator};
-use fibula_server::{ActiveAlarms, MoreMetrics, Server, ServerOptions, TlsFiles};
+use fibula_server::{ActiveAlarms, MetricsText, MoreMetrics, Server, ServerOptions, TlsFiles};
 use tracing::{error, info, warn};
 
 use crate::alarms::{AlarmDesk, Webhook};
 use crate::config::{ConfigError, Http, Rpki, ServeConfig};
 use crate::feeds::{self, Feeds};
+#[cfg(target_os = "linux")]
+use crate::flows::{CurrentFlows, LiveFlows};
 use crate::secret::first_line;
 use crate::{DaemonError, DaemonHandle, Notice, live, sources};
 
@@ -61,6 +63,9 @@ pub struct Serve {
     ended: Receiver<()>,
     _alarms: Option<AlarmDesk>,
     _validator: Option<Validator>,
+    /// Dropped last: it writes what was received.
+    #[cfg(target_os = "linux")]
+    _flows: Option<LiveFlows>,
 }
 
 /// What follows a validator.
@@ -123,8 +128,15 @@ impl Serve {
         let alarms = (!rules.is_empty()).then(|| AlarmDesk::shared(rules, webhook.is_some()));
         if let Some(alarms) = &alarms {
             let (counted, listed) = (Arc::clone(alarms), Arc::clone(alarms));
-            server.metrics = Some(MoreMetrics(Arc::new(move |text| counted.metrics(text))));
+            add_metrics(&mut server, move |text| counted.metrics(text));
             server.alarms = Some(ActiveAlarms(Arc::new(move || listed.active())));
+        }
+        #[cfg(target_os = "linux")]
+        let current = CurrentFlows::default();
+        #[cfg(target_os = "linux")]
+        if config.flows.is_some() {
+            let counted = current.clone();
+            add_metrics(&mut server, move |text| counted.metrics(text));
         }
         let (live, positions) = live::start(&config, &fib)?;
         let (live, board) = (Arc::new(live), Arc::new(Board::default()));
@@ -137,6 +149,11 @@ impl Serve {
         // Before the first change, so that none is missed.
         let start = |shared| AlarmDesk::start(shared, &live, &board, vrps.clone(), webhook);
         let alarms = alarms.map(start).transpose()?;
+        #[cfg(target_os = "linux")]
+        let flows = match &config.flows {
+            Some(flows) => Some(LiveFlows::start(flows, current, server.copies())?),
+            None => None,
+        };
         let (end, ended) = mpsc::channel();
         let fed = end.clone();
         let feeds = feeds.start(&config, &live, move || {
@@ -154,6 +171,8 @@ impl Serve {
             ended,
             _alarms: alarms,
             _validator: validator,
+            #[cfg(target_os = "linux")]
+            _flows: flows,
         })
     }
 
@@ -282,6 +301,20 @@ impl fmt::Debug for ServeEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServeEnd").field("checkpoints", &self.checkpoints).finish_non_exhaustive()
     }
+}
+
+/// Adds metrics behind those that were added before.
+fn add_metrics(
+    server: &mut ServerOptions,
+    more: impl Fn(&mut MetricsText) + Send + Sync + 'static,
+) {
+    let before = server.metrics.take();
+    server.metrics = Some(MoreMetrics(Arc::new(move |text| {
+        if let Some(MoreMetrics(before)) = &before {
+            before(text);
+        }
+        more(text);
+    })));
 }
 
 /// The options of the server, with the files that they need read.

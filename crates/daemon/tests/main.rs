@@ -3,6 +3,8 @@
 mod alarms;
 mod config;
 #[cfg(target_os = "linux")]
+mod flows;
+#[cfg(target_os = "linux")]
 mod hijacks;
 #[cfg(target_os = "linux")]
 mod route;

@@ -37,7 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "daemon",
         &[
             "core", "rib", "rpki", "fib", "ingest", "classify", "feeds", "router", "server",
-            "alarms", "fibula",
+            "alarms", "annotate", "collect", "fibula",
         ],
     ),
     ("testkit", &["core"]),

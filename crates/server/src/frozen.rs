@@ -17,7 +17,7 @@ pub(crate) struct Frozen {
     /// Number of the feeds' updates that it includes.
     pub(crate) sequence: u64,
     /// The number of the VRPs by which its routes were validated, 0 without.
-    vrps: u64,
+    pub(crate) vrps: u64,
     taken: Instant,
     /// How long the RIB was locked, and how long making the table took in total.
     cost: Duration,

@@ -42,6 +42,7 @@ pub mod api;
 pub mod client;
 mod connection;
 mod convert;
+mod copies;
 mod counts;
 mod dispatch;
 mod endpoints;
@@ -57,6 +58,7 @@ mod site;
 mod table;
 
 pub use convert::peer_name;
+pub use copies::{TableCopies, TableCopy};
 pub use metrics_text::{MetricsText, MoreMetrics};
 pub use options::{ActiveAlarms, Limits, Obstacle, ServerOptions, TlsFiles};
 pub use server::{Server, ServerError};

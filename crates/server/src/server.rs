@@ -25,7 +25,7 @@ use crate::connection::{raw, serve};
 use crate::endpoints::ENDPOINTS;
 use crate::handlers::changes::follow;
 use crate::site::Site;
-use crate::{ServerOptions, TlsFiles};
+use crate::{ServerOptions, TableCopies, TlsFiles};
 
 /// Maximum time for open answers when the server stops.
 const GRACE: Duration = Duration::from_millis(700);
@@ -86,6 +86,11 @@ impl Server {
     /// The addresses that it listens on, with the ports that the system chose for port 0.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Copies of its tables, for as long as they are wanted.
+    pub fn copies(&self) -> TableCopies {
+        TableCopies(Arc::clone(&self.site))
     }
 
     /// The OpenAPI document.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use fibula_annotate::AnnotateOptions;
 use fibula_collect::{CollectOptions, FlowFormat, FlowOutput, FlowPartition};
 use fibula_core::AnyPrefix;
@@ -78,7 +78,7 @@ pub struct Args {
     rotate_bytes: u64,
     /// Folders by the time at which a file begins, UTC: day (date=2026-01-31), hour (date=2026-01-31/hour=23)
     #[arg(long, value_name = "none|day|hour", default_value = "none")]
-    partition: Partition,
+    partition: FlowPartition,
     /// Keep templates, sampling rates and names of interfaces in this file over a restart
     #[arg(long, value_name = "FILE")]
     templates: Option<PathBuf>,
@@ -110,14 +110,6 @@ pub struct Args {
     pub rpki: RpkiArgs,
     #[command(flatten)]
     pub read: TableReadArgs,
-}
-
-/// The value of `--partition`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Partition {
-    None,
-    Day,
-    Hour,
 }
 
 fn parse_bytes(text: &str) -> Result<u64, &'static str> {
@@ -174,11 +166,7 @@ impl Args {
         let mut output = FlowOutput::new(folder, format);
         output.rotate = self.rotate;
         output.rotate_bytes = self.rotate_bytes.max(1);
-        output.partition = match self.partition {
-            Partition::None => FlowPartition::None,
-            Partition::Day => FlowPartition::Day,
-            Partition::Hour => FlowPartition::Hour,
-        };
+        output.partition = self.partition;
         let mut options = CollectOptions::new(self.listen.clone(), output);
         options.allowed.clone_from(&self.allow);
         options.sockets = self.sockets.into();

@@ -65,42 +65,9 @@ pub fn summary(counts: &CollectCounts) {
     }
 }
 
-/// A count of an exporter: its name, what it is, and where it is found.
-type Count = (&'static str, &'static str, fn(&ExporterCounts) -> u64);
-
-const COUNTS: [Count; 12] = [
-    ("datagrams", "Datagrams that were decoded.", |of| of.exports.datagrams),
-    ("flows", "Flows, or sampled packets.", |of| of.exports.flows),
-    ("dropped", "Datagrams that were dropped because too many waited to be decoded.", |of| {
-        of.dropped
-    }),
-    (
-        "lost",
-        "Missing by sequence numbers: flows (NetFlow v5, IPFIX) or exports (NetFlow v9, sFlow).",
-        |of| of.exports.lost,
-    ),
-    ("lost_samples", "Samples of sFlow that are missing by their sequence numbers.", |of| {
-        of.exports.lost_samples
-    }),
-    ("late", "Exports that came late or twice.", |of| of.exports.late),
-    ("restarts", "Starts of the exporter.", |of| of.exports.restarts),
-    ("templates", "Templates that were defined, again or anew.", |of| of.exports.templates),
-    ("without_template", "Sets of records whose template was not known when they came.", |of| {
-        of.exports.held
-    }),
-    ("dropped_sets", "Sets that were dropped because too many waited for their template.", |of| {
-        of.exports.dropped
-    }),
-    ("faults", "Faults in datagrams.", |of| of.exports.faults),
-    (
-        "forgotten",
-        "Templates, domains or exporters that were forgotten because of a limit.",
-        |of| of.exports.forgotten,
-    ),
-];
-
 fn exporter(counts: &ExporterCounts) -> Value {
-    COUNTS.iter().map(|(name, _, of)| ((*name).to_owned(), Value::from(of(counts)))).collect()
+    let named = counts.named().into_iter();
+    named.map(|(name, _, value)| (name.to_owned(), Value::from(value))).collect()
 }
 
 /// Prints the counts as an object of JSON.
@@ -129,44 +96,11 @@ pub fn json(counts: &CollectCounts) {
 /// Writes the counts in Prometheus's text format, whole or not at all.
 pub fn write_metrics(counts: &CollectCounts, file: &Path) -> Result<(), Failure> {
     let write = || {
+        let mut text = MetricsText::default();
+        fibula_daemon::flow_metrics(counts, &mut text);
         let mut out = AtomicFile::create(file)?;
-        out.write_all(metrics(counts).as_bytes())?;
+        out.write_all(text.into_string().as_bytes())?;
         out.commit()
     };
     write().map_err(|error| Failure::io(file.display(), &error))
-}
-
-fn metrics(counts: &CollectCounts) -> String {
-    let mut text = MetricsText::default();
-    for (name, help, of) in COUNTS {
-        let name = format!("flow_exporter_{name}_total");
-        text.head(&name, "counter", help);
-        for (address, counts) in &counts.exporters {
-            text.sample(&name, &[("exporter", &address.to_string())], of(counts));
-        }
-    }
-    for (name, help, value) in [
-        ("datagrams", "Datagrams that were received.", counts.datagrams),
-        ("refused", "Datagrams of exporters that are not allowed.", counts.refused),
-        (
-            "dropped",
-            "Datagrams that were dropped because too many waited to be decoded.",
-            counts.dropped,
-        ),
-        (
-            "dropped_by_system",
-            "Datagrams that the system dropped because a socket's buffer was full.",
-            counts.dropped_by_system,
-        ),
-        ("rows", "Rows that were given to the output.", counts.rows),
-        ("addresses", "Addresses that were looked up.", counts.addresses),
-        ("matched", "Addresses with a route.", counts.matched),
-        ("files", "Files that were completed.", counts.files),
-        ("written_bytes", "Bytes of completed files.", counts.bytes),
-    ] {
-        text.one(&format!("flow_{name}_total"), "counter", help, value);
-    }
-    let memory = "About how many bytes are kept of exporters: templates, rates, names.";
-    text.one("flow_memory_bytes", "gauge", memory, counts.memory);
-    text.into_string()
 }

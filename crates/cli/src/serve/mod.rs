@@ -151,6 +151,11 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         for rule in config.alarm_rules()? {
             writeln!(out, "alarm {}: {}", rule.name, rule.kind.name())?;
         }
+        #[cfg(target_os = "linux")]
+        if let Some(flows) = &config.flows {
+            let at: Vec<_> = flows.listen.iter().map(ToString::to_string).collect();
+            writeln!(out, "flows at {}, into {}", at.join(", "), flows.output.display())?;
+        }
         writeln!(out, "answers on {}", config.http.unwrap_or_default().address())?;
         out.flush()?;
         return Ok(Outcome::Done);

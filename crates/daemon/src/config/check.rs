@@ -109,6 +109,8 @@ impl ServeConfig {
             ("rpki", self.rpki != running.rpki),
             ("alarm", self.alarm != running.alarm),
             ("webhook", self.webhook != running.webhook),
+            #[cfg(target_os = "linux")]
+            ("flows", self.flows != running.flows),
             ("tables.engine", new.engine != old.engine),
             ("tables.bucket", new.bucket != old.bucket),
             ("tables.history", new.history != old.history),
@@ -133,6 +135,8 @@ impl ServeConfig {
             check_rpki(rpki)?;
         }
         self.check_alarms()?;
+        #[cfg(target_os = "linux")]
+        self.check_flows()?;
         self.check_zeros()?;
         match self.tables.engine.is_empty() {
             true => Err(Problem::NoEngine.into()),

@@ -10,6 +10,8 @@ mod check;
 mod device;
 mod error;
 #[cfg(target_os = "linux")]
+mod flows;
+#[cfg(target_os = "linux")]
 mod port;
 #[cfg(target_os = "linux")]
 mod port_problem;
@@ -35,6 +37,8 @@ pub use alarm_problem::AlarmProblem;
 #[cfg(target_os = "linux")]
 pub use device::PortKind;
 pub use error::ConfigError;
+#[cfg(target_os = "linux")]
+pub use flows::FlowsConfig;
 #[cfg(target_os = "linux")]
 pub use port::{Mac, PortConfig, Subnet};
 #[cfg(target_os = "linux")]
@@ -92,6 +96,9 @@ pub struct ServeConfig {
     pub alarm: Vec<AlarmConfig>,
     /// Where alarms are sent.
     pub webhook: Option<WebhookConfig>,
+    /// The collector of flows.
+    #[cfg(target_os = "linux")]
+    pub flows: Option<FlowsConfig>,
 }
 
 /// The answers over HTTP.

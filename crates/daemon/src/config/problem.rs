@@ -69,6 +69,8 @@ pub enum Problem {
         /// The problem.
         problem: AlarmProblem,
     },
+    /// The collector of flows has no address.
+    NoFlows,
     /// The address where alarms are sent is none.
     Webhook(String),
     /// Alarms are to be sent, and there is no rule.
@@ -156,6 +158,7 @@ impl Problem {
             Self::Alarm { problem, .. } => return problem.hint(),
             Self::Webhook(_) => "write an address such as https://alarms.example/fibula",
             Self::WebhookWithoutRules => "name one: [[alarm]]",
+            Self::NoFlows => "name one: listen = [\"0.0.0.0:2055\"]",
             Self::Zero { .. } => "write a larger number, or leave the key out for its default",
             #[cfg(target_os = "linux")]
             Self::Route(problem) => return problem.hint(),
@@ -192,6 +195,7 @@ impl fmt::Display for Problem {
                 f.write_str("webhook: there is no rule that raises alarms")
             }
             Self::HalfOfTls => f.write_str("http: tls-certificate and tls-key belong together"),
+            Self::NoFlows => f.write_str("flows: listen names no address"),
             Self::Zero { key } => write!(f, "{key} is 0, with which nothing would work"),
             Self::NoEngine => {
                 f.write_str("tables: engine names none; auto takes the one that suits")
