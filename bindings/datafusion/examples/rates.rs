@@ -109,7 +109,7 @@ async fn main() -> Result<(), Error> {
                 ) as _,
             ),
         ])?;
-        context.register_batch(&format!("l{len}"), batch)?;
+        context.register_batch(format!("l{len}"), batch)?;
         write!(joins, " LEFT JOIN l{len} ON l{len}.key = (number >> {})", 32 - len)?;
         coalesce.0.push(format!("l{len}.asn"));
         coalesce.1.push(format!("l{len}.prefix"));
