@@ -1,9 +1,10 @@
 //! VRPs from JSON and CSV: what is read has the bounds of a VRP, is read again from the CSV that validators would write
-//! of it, and says of each VRP's own prefix what trying all VRPs says.
+//! of it, and says of each VRP's own prefix what trying all VRPs says. The ASPAs of the same bytes are read again from
+//! the JSON of them.
 #![no_main]
 
 use fibula_core::AnyPrefix;
-use fibula_rpki::{Validity, Vrp, Vrps, decode};
+use fibula_rpki::{BadVrps, Validity, Vrp, Vrps, decode, decode_aspas};
 use libfuzzer_sys::fuzz_target;
 
 /// More say nothing more, and trying all of them takes long.
@@ -34,14 +35,32 @@ fn scan(vrps: &[Vrp], prefix: AnyPrefix, origin: u32) -> Validity {
     }
 }
 
+/// An error has a place in the file.
+fn check(error: &BadVrps, data: &[u8]) {
+    assert!(error.line > 0 && !error.what.is_empty());
+    assert!(error.line <= 1 + data.iter().filter(|&&byte| byte == b'\n').count());
+}
+
+fn aspas(data: &[u8]) {
+    match decode_aspas(data) {
+        Err(error) => check(&error, data),
+        Ok(decoded) => {
+            let list = decoded.aspas.iter().map(|aspa| {
+                assert!(!aspa.providers.is_empty());
+                format!("{{\"customer\":{},\"providers\":{:?}}}", aspa.customer, aspa.providers)
+            });
+            let text = format!("{{\"aspas\":[{}]}}", list.collect::<Vec<_>>().join(","));
+            let again = decode_aspas(text.as_bytes()).expect("what is written is read");
+            assert_eq!(again.aspas, decoded.aspas);
+        }
+    }
+}
+
 fuzz_target!(|data: &[u8]| {
+    aspas(data);
     let decoded = match decode(data) {
         Ok(decoded) => decoded,
-        Err(error) => {
-            assert!(error.line > 0 && !error.what.is_empty());
-            assert!(error.line <= 1 + data.iter().filter(|&&byte| byte == b'\n').count());
-            return;
-        }
+        Err(error) => return check(&error, data),
     };
     let mut csv = String::from("ASN,IP Prefix,Max Length,Trust Anchor\n");
     for vrp in &decoded.vrps {

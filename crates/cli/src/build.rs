@@ -62,7 +62,7 @@ pub struct Args {
     table: TableArgs,
     /// Each source is the whole table of one date: a file with a date in its name, an MRT RIB, DATE=FILE, or a folder
     /// of these. The file keeps all the tables, for annotate --time and lookup --at
-    #[arg(long, conflicts_with_all = ["layer", "at", "rpki"])]
+    #[arg(long, conflicts_with_all = ["layer", "at", "rpki", "aspa"])]
     as_of: bool,
     /// The snapshot file to write
     #[arg(long, short, value_name = "FILE")]
@@ -86,8 +86,8 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut stages: Vec<(String, Duration)> = Vec::new();
     same::refuse_feeds(&args.table.all_sources()?, &args.output)?;
     args.rpki.refuse(&args.output)?;
-    args.rpki.check_input(args.table.has_input())?;
-    let mut loaded = args.table.load()?;
+    args.rpki.check(args.table.has_input(), &args.table.layer)?;
+    let mut loaded = args.table.load_with(&args.rpki.reading(&args.table.read))?;
     stages.extend(loaded.stages.iter().map(|(stage, time)| ((*stage).to_owned(), *time)));
     if args.rpki.is_requested() {
         let started = Instant::now();

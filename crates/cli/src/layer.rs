@@ -37,10 +37,15 @@ impl TableArgs {
 
     /// Reads the table. A table without routes is an error unless `--allow-empty` is given.
     pub fn load(&self) -> Result<Loaded, Failure> {
+        self.load_with(&self.read)
+    }
+
+    /// Reads the table with other options.
+    pub fn load_with(&self, read: &ReadArgs) -> Result<Loaded, Failure> {
         let loaded = if self.layer.is_empty() {
-            table::load(&source::parse_list(&self.sources, &self.read)?, &self.read)?
+            table::load(&source::parse_list(&self.sources, read)?, read)?
         } else {
-            load(&parse(&self.layer, &self.read)?, &self.read)?
+            load(&parse(&self.layer, read)?, read)?
         };
         let is_empty = loaded.table.v4.is_empty() && loaded.table.v6.is_empty();
         if is_empty && !self.read.allow_empty {

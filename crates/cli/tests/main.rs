@@ -1,5 +1,6 @@
 //! The integration tests of the crate, as one binary: linking takes longer than most of them run.
 
+mod aspa;
 mod bad_input;
 mod checks;
 mod classify;

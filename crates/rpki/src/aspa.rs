@@ -2,14 +2,63 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::str::FromStr;
+
+use crate::path_text;
 
 /// From whom a route was received, which decides how its path is verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// ```
+/// use fibula_rpki::ReceivedFrom;
+/// assert_eq!("route-server".parse(), Ok(ReceivedFrom::RouteServer));
+/// assert_eq!(ReceivedFrom::default().to_string(), "unknown");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReceivedFrom {
+    /// From a customer: each AS of the path passed the route to a provider.
+    Customer,
+    /// From a lateral peer, as from a customer.
+    Peer,
+    /// From a route server, or by one from its client; as from a customer.
+    RouteServer,
     /// From a provider: the path may climb to providers, and then descend to customers.
     Provider,
-    /// From a customer, a peer, a route server or its client: each AS of the path passed the route to a provider.
-    Other,
+    /// From one of these, but nobody said from which. A path is valid or invalid if it is so in either case, and
+    /// otherwise unknown.
+    #[default]
+    Unknown,
+}
+
+impl ReceivedFrom {
+    /// All values.
+    pub const ALL: [Self; 5] =
+        [Self::Customer, Self::Peer, Self::RouteServer, Self::Provider, Self::Unknown];
+
+    /// `"customer"`, `"peer"`, `"route-server"`, `"provider"` or `"unknown"`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Customer => "customer",
+            Self::Peer => "peer",
+            Self::RouteServer => "route-server",
+            Self::Provider => "provider",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for ReceivedFrom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ReceivedFrom {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|from| from.name() == text);
+        found.ok_or("customer, peer, route-server, provider or unknown")
+    }
 }
 
 /// Whether the ASPAs let a path be.
@@ -20,11 +69,14 @@ pub enum PathValidity {
     /// A hop that has to be one to a provider is not, so the route leaked or its path is forged; or the path cannot be
     /// verified at all.
     Invalid,
-    /// ASes on the path have no ASPA, and it could be either.
+    /// ASes on the path have no ASPA, and it could be either; or it depends on a relation that is not known.
     Unknown,
 }
 
 impl PathValidity {
+    /// All values.
+    pub const ALL: [Self; 3] = [Self::Valid, Self::Invalid, Self::Unknown];
+
     /// `"valid"`, `"invalid"` or `"unknown"`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,6 +91,30 @@ impl fmt::Display for PathValidity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+impl FromStr for PathValidity {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|validity| validity.name() == text);
+        found.ok_or("valid, invalid or unknown")
+    }
+}
+
+/// An ASPA: the ASes that may pass on the routes of a customer to everybody.
+///
+/// ```
+/// use fibula_rpki::{Aspa, Aspas};
+/// let aspas: Aspas = [Aspa { customer: 64500, providers: vec![64502, 64501] }].into_iter().collect();
+/// assert_eq!(aspas.providers(64500), Some(&[64501, 64502][..]));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Aspa {
+    /// The AS that attests.
+    pub customer: u32,
+    /// The ASes that it names; AS 0 alone if it has no provider.
+    pub providers: Vec<u32>,
 }
 
 /// What the ASPA of a customer says about another AS.
@@ -58,7 +134,7 @@ enum Hop {
 /// // AS64500 has the providers AS64501 and AS64502; AS64501 has none (AS 0).
 /// let aspas: Aspas = [(64500, vec![64501, 64502]), (64501, vec![0])].into_iter().collect();
 /// // The nearest AS is first, the origin last, as in BGP.
-/// let verify = |path: &[u32]| aspas.verify(path, ReceivedFrom::Other);
+/// let verify = |path: &[u32]| aspas.verify(path, ReceivedFrom::Customer);
 /// assert_eq!(verify(&[64501, 64500]), PathValidity::Valid);
 /// assert_eq!(verify(&[64503, 64500]), PathValidity::Invalid); // AS64503 is no provider of AS64500
 /// assert_eq!(verify(&[64503, 64502, 64500]), PathValidity::Unknown); // AS64502 has no ASPA
@@ -78,6 +154,13 @@ impl FromIterator<(u32, Vec<u32>)> for Aspas {
             providers.dedup();
         }
         Self(of)
+    }
+}
+
+impl FromIterator<Aspa> for Aspas {
+    /// As from customers and providers.
+    fn from_iter<I: IntoIterator<Item = Aspa>>(all: I) -> Self {
+        all.into_iter().map(|Aspa { customer, providers }| (customer, providers)).collect()
     }
 }
 
@@ -108,21 +191,59 @@ impl Aspas {
     /// Verifies a path, whose first AS is the neighbour and whose last one the origin. ASes that are repeated count
     /// once. An empty path is invalid, as is one with AS 0; one with an AS_SET, which has no order, must not be given:
     /// the draft calls it invalid. O(length).
+    ///
+    /// Whether the first AS is the neighbour's is for the router that receives a route (RFC 4271, 6.3), and is not
+    /// looked at here.
     pub fn verify(&self, path: &[u32], from: ReceivedFrom) -> PathValidity {
         let mut path = path.to_vec();
         path.dedup();
         if path.is_empty() || path.contains(&0) {
             return PathValidity::Invalid;
         }
+        match from {
+            ReceivedFrom::Customer | ReceivedFrom::Peer | ReceivedFrom::RouteServer => {
+                self.by_ramps(&path, false)
+            }
+            ReceivedFrom::Provider => self.by_ramps(&path, true),
+            ReceivedFrom::Unknown => {
+                let (up, both) = (self.by_ramps(&path, false), self.by_ramps(&path, true));
+                if up == both { up } else { PathValidity::Unknown }
+            }
+        }
+    }
+
+    /// Verifies a path that is given as text, as tables have it: `64500 64501 {64502,64503}`. A path with a set in
+    /// braces is invalid. Segments of confederations, `(64500 64501)` and `[64500,64501]`, are left out: the ASes
+    /// outside do not see them. `None` if there is no AS, which is the path of a route of the own AS, or if the text is
+    /// no path.
+    ///
+    /// ```
+    /// use fibula_rpki::{Aspas, PathValidity, ReceivedFrom};
+    /// let aspas: Aspas = [(64500, vec![64501])].into_iter().collect();
+    /// let verify = |text| aspas.verify_text(text, ReceivedFrom::Peer);
+    /// assert_eq!(verify("64501 64500"), Some(PathValidity::Valid));
+    /// assert_eq!(verify("64501 {64500}"), Some(PathValidity::Invalid));
+    /// assert_eq!((verify(""), verify("IGP")), (None, None));
+    /// ```
+    pub fn verify_text(&self, text: &str, from: ReceivedFrom) -> Option<PathValidity> {
+        let ases = path_text::parse(text)?;
+        match (ases.has_set, ases.path.is_empty()) {
+            (true, _) => Some(PathValidity::Invalid),
+            (false, true) => None,
+            (false, false) => Some(self.verify(&ases.path, from)),
+        }
+    }
+
+    /// Verifies a path without repeated ASes, by the hops up from the origin, and if it `may_descend` by those down to
+    /// the neighbour, too.
+    fn by_ramps(&self, path: &[u32], may_descend: bool) -> PathValidity {
         // How many ASes a ramp has: up from the origin, or seen the other way round, down to the neighbour. It ends
         // before the first hop of one of these kinds.
         let up =
             |ends: &[Hop]| ramp(path.windows(2).rev().map(|pair| self.hop(pair[1], pair[0])), ends);
-        let down = |ends: &[Hop]| match from {
-            ReceivedFrom::Other => 0,
-            ReceivedFrom::Provider => {
-                ramp(path.windows(2).map(|pair| self.hop(pair[0], pair[1])), ends)
-            }
+        let down = |ends: &[Hop]| match may_descend {
+            false => 0,
+            true => ramp(path.windows(2).map(|pair| self.hop(pair[0], pair[1])), ends),
         };
         // Both ramps have all ASes between them: the hop from one to the other may be one between peers.
         let is_short = |ends: &[Hop]| up(ends) + down(ends) < path.len();

@@ -3,8 +3,8 @@ use std::io;
 
 use fibula_rib::TableError;
 
-/// The position and text of an error in a file of VRPs. No part of such a file is used, because a missing VRP can
-/// make other routes invalid.
+/// The position and text of an error in a file of VRPs or ASPAs. No part of such a file is used, because a missing VRP
+/// can make other routes invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadVrps {
     /// The line, counted from 1. In JSON, the line where the VRP ends.
@@ -50,6 +50,25 @@ pub enum RpkiError {
         /// The file.
         file: String,
     },
+    /// The content of a file is not ASPAs.
+    BadAspas {
+        /// The file.
+        file: String,
+        /// The position, and the error.
+        error: BadVrps,
+    },
+    /// The content of a file is not relations.
+    BadRelations {
+        /// The file.
+        file: String,
+        /// The position, and the error.
+        error: BadVrps,
+    },
+    /// A file has no ASPAs.
+    NoAspas {
+        /// The file.
+        file: String,
+    },
     /// The table does not have the column of origins.
     NoColumn {
         /// The column.
@@ -64,6 +83,18 @@ pub enum RpkiError {
         /// The value.
         value: String,
     },
+    /// The table does not have the column of AS paths.
+    NoPaths {
+        /// The existing columns.
+        columns: Vec<String>,
+    },
+    /// A value in the column of AS paths is not a path.
+    NoPath {
+        /// The column.
+        column: String,
+        /// The value.
+        value: String,
+    },
     /// The table cannot hold the columns.
     Table(TableError),
 }
@@ -72,7 +103,7 @@ impl RpkiError {
     /// A hint for the user.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Io { .. } | Self::Table(_) => return None,
+            Self::Io { .. } | Self::BadRelations { .. } | Self::Table(_) => return None,
             Self::Bad { .. } => {
                 "VRPs are the JSON or CSV that routinator (`routinator vrps --format json`) and rpki-client \
                  (`json`, `csv`) write; get the file again, or correct the line"
@@ -80,11 +111,26 @@ impl RpkiError {
             Self::Empty { .. } => {
                 "without VRPs every route is not-found: run the validator again, or set --allow-empty"
             }
+            Self::BadAspas { .. } => {
+                "ASPAs are in the JSON that rpki-client and routinator (`routinator --enable-aspa vrps --format \
+                 json`) write; get the file again, or correct the line"
+            }
+            Self::NoAspas { .. } => {
+                "without ASPAs no path can be verified: run the validator with ASPAs (`routinator \
+                 --enable-aspa`), or set --allow-empty"
+            }
             Self::NoColumn { .. } => {
                 "--origin names the column with the AS that originates each route"
             }
             Self::NoOrigin { .. } => {
                 "an origin is a number, AS64500, empty, or a set {64500,64501}; --origin names another column"
+            }
+            Self::NoPaths { .. } => {
+                "ASPAs verify the column as_path: build the snapshot with --as-path, and name the column in \
+                 --columns if that is given"
+            }
+            Self::NoPath { .. } => {
+                "an AS path is as 64500 64501 {64502,64503}, the neighbour first"
             }
         })
     }
@@ -94,7 +140,10 @@ impl fmt::Display for RpkiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { file, error } => write!(f, "{file}: {error}"),
-            Self::Bad { file, error } => write!(f, "{file}, {error}"),
+            Self::Bad { file, error }
+            | Self::BadAspas { file, error }
+            | Self::BadRelations { file, error } => write!(f, "{file}, {error}"),
+            Self::NoAspas { file } => write!(f, "{file}: no ASPAs in it"),
             Self::Empty { file } => write!(f, "{file}: no VRPs in it"),
             Self::NoColumn { asked, columns } if columns.is_empty() => {
                 write!(f, "no column {asked} with the origin of routes: the table has no columns")
@@ -107,6 +156,19 @@ impl fmt::Display for RpkiError {
             Self::NoOrigin { column, value } => {
                 write!(f, "column {column}: {value:?} is no AS number")
             }
+            Self::NoPaths { columns } if columns.is_empty() => {
+                f.write_str("no column as_path: the table has no columns")
+            }
+            Self::NoPaths { columns } => {
+                write!(
+                    f,
+                    "no column as_path with the AS paths of routes; there are: {}",
+                    columns.join(", ")
+                )
+            }
+            Self::NoPath { column, value } => {
+                write!(f, "column {column}: {:?} is no AS path", crate::decode::shortened(value))
+            }
             Self::Table(error) => error.fmt(f),
         }
     }
@@ -116,7 +178,9 @@ impl std::error::Error for RpkiError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { error, .. } => Some(error),
-            Self::Bad { error, .. } => Some(error),
+            Self::Bad { error, .. }
+            | Self::BadAspas { error, .. }
+            | Self::BadRelations { error, .. } => Some(error),
             Self::Table(error) => Some(error),
             _ => None,
         }

@@ -19,7 +19,9 @@
 //! VRPs that change are [`LiveVrps`]: the module `rtr` (a feature) receives them from a validator, and a
 //! [`Revalidator`] finds the routes of a live table whose validity changes with them.
 //!
-//! [`Aspas`] are the ASes that others attest as their providers, and verify the paths of routes.
+//! [`Aspas`] are the ASes that others attest as their providers, and verify the paths of routes. How, depends on from
+//! whom a route was received: [`Relations`]. [`add_path_column`] stores the result in a table, and [`PathReport`]
+//! counts it.
 //!
 //! [`add_columns`] stores the validity in a table, as columns, and [`ValidityReport`] counts it.
 //!
@@ -43,7 +45,10 @@ mod columns;
 mod decode;
 mod error;
 mod live;
+mod path_text;
+mod paths;
 mod read;
+mod relations;
 mod report;
 #[cfg(feature = "rtr")]
 pub mod rtr;
@@ -51,14 +56,18 @@ mod validity;
 mod vrp;
 mod vrps;
 
-pub use aspa::{Aspas, PathValidity, ReceivedFrom};
+pub use aspa::{Aspa, Aspas, PathValidity, ReceivedFrom};
 pub use columns::{ORIGIN, VALIDITY, VRPS, add_columns, parse_origin, renamed_columns};
-pub use decode::{Decoded, decode};
+pub use decode::{Decoded, DecodedAspas, decode, decode_aspas};
 pub use error::{BadVrps, RpkiError};
 pub use live::{
     CacheState, CacheStatus, LiveVrps, Revalidated, Revalidator, ValidityCounts, VrpGeneration,
 };
-pub use read::{VrpFile, read, read_all};
+pub use paths::{
+    AS_PATH, PATH_VALIDITY, PathReport, PathStates, add_path_column, renamed_path_column,
+};
+pub use read::{AspaFile, VrpFile, read, read_all, read_all_aspas, read_aspas};
+pub use relations::Relations;
 pub use report::{FamilyCounts, OriginCounts, ValidityReport};
 pub use validity::Validity;
 pub use vrp::{Vrp, VrpError, parse_asn};

@@ -4,7 +4,7 @@ use fibula_rpki::{Aspas, PathValidity, ReceivedFrom};
 use fibula_testkit::Rng;
 
 use PathValidity::{Invalid, Unknown, Valid};
-use ReceivedFrom::{Other, Provider};
+use ReceivedFrom::{Customer, Peer, Provider, RouteServer};
 
 /// The steps of the draft, by its names and numbers: AS(1) is the origin, AS(N) the neighbour.
 fn by_the_text(aspas: &Aspas, path: &[u32], neighbour: ReceivedFrom) -> PathValidity {
@@ -17,7 +17,7 @@ fn by_the_text(aspas: &Aspas, path: &[u32], neighbour: ReceivedFrom) -> PathVali
     let as_of = |i: usize| collapsed[n - i];
     let provider = |x: u32, y: u32| aspas.providers(x).map(|all| all.contains(&y));
     match neighbour {
-        Other => {
+        Customer | Peer | RouteServer => {
             let hops: Vec<_> = (1..n).map(|i| provider(as_of(i), as_of(i + 1))).collect();
             if hops.contains(&Some(false)) {
                 Invalid
@@ -26,6 +26,12 @@ fn by_the_text(aspas: &Aspas, path: &[u32], neighbour: ReceivedFrom) -> PathVali
             } else {
                 Valid
             }
+        }
+        ReceivedFrom::Unknown => {
+            let all = [Customer, Peer, RouteServer, Provider];
+            let mut outcomes = all.map(|of| by_the_text(aspas, path, of)).into_iter();
+            let first = outcomes.next().unwrap();
+            if outcomes.all(|outcome| outcome == first) { first } else { Unknown }
         }
         Provider => {
             if n <= 2 {
@@ -89,11 +95,16 @@ fn cases() {
         // AS 0 is nobody.
         (&[10, 0, 1], Invalid, Invalid),
     ] {
-        assert_eq!(aspas.verify(path, Other), upstream, "{path:?} from a customer");
+        for of in [Customer, Peer, RouteServer] {
+            assert_eq!(aspas.verify(path, of), upstream, "{path:?} from a {of}");
+        }
         assert_eq!(aspas.verify(path, Provider), downstream, "{path:?} from a provider");
         if path.len() > 1 && !path.contains(&0) && path.iter().any(|asn| *asn != path[0]) {
-            assert_eq!(none.verify(path, Other), Unknown, "{path:?} without ASPAs");
+            assert_eq!(none.verify(path, Customer), Unknown, "{path:?} without ASPAs");
         }
+        // Who sent it is not known: what holds for all of them.
+        let either = if upstream == downstream { upstream } else { Unknown };
+        assert_eq!(aspas.verify(path, ReceivedFrom::Unknown), either, "{path:?} from anybody");
     }
 }
 
@@ -112,7 +123,7 @@ fn as_the_text_says() {
         }
         let aspas: Aspas = all.into_iter().collect();
         let path: Vec<u32> = (0..=rng.below(7)).map(|_| 1 + rng.below(ases) as u32).collect();
-        for neighbour in [Other, Provider] {
+        for neighbour in ReceivedFrom::ALL {
             let verified = aspas.verify(&path, neighbour);
             let expected = by_the_text(&aspas, &path, neighbour);
             assert_eq!(verified, expected, "{path:?}, {neighbour:?}: {aspas:?}");
@@ -149,7 +160,7 @@ fn paths_without_a_valley_are_valid() {
         let expected = if is_good { Valid } else { Invalid };
         assert_eq!(aspas.verify(&path, Provider), expected, "{path:?}: {aspas:?}");
         let expected = if climbs == hops.len() { Valid } else { Invalid };
-        assert_eq!(aspas.verify(&path, Other), expected, "{path:?}: {aspas:?}");
+        assert_eq!(aspas.verify(&path, Customer), expected, "{path:?}: {aspas:?}");
         good += u32::from(is_good);
         leaks += u32::from(!is_good);
     }

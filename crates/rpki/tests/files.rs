@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fibula_rpki::{RpkiError, Vrp, decode, read};
+use fibula_rpki::{Aspas, RpkiError, Vrp, decode, decode_aspas, read, read_all_aspas, read_aspas};
 
 pub fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/rpki").join(name)
@@ -48,6 +48,61 @@ fn all_forms_are_equal() {
             );
         }
     }
+}
+
+/// The files with ASPAs, and their number of expiry times.
+const ASPAS: [(&str, usize); 3] =
+    [("routinator.json", 0), ("routinator.jsonext", 0), ("rpki-client.json", 3)];
+
+#[test]
+fn aspas_are_equal_in_all_forms() {
+    let expected: Aspas =
+        [(64500, vec![64501, 64502]), (64501, vec![0]), (64503, vec![64501])].into_iter().collect();
+    for (name, expiries) in ASPAS {
+        let file = read_aspas(&path(name), false).unwrap();
+        assert_eq!(file.decoded.generated, Some(1_790_138_131), "{name}");
+        assert_eq!(file.decoded.expiries.len(), expiries, "{name}");
+        let of = |now| file.expired(now);
+        let first = usize::from(expiries > 0);
+        assert_eq!((of(1_790_200_000), of(1_790_200_001), of(u64::MAX)), (0, first, expiries));
+        assert_eq!((file.record().announced, &*file.record().format), (3, "aspas, json"));
+        assert_eq!(file.decoded.aspas.into_iter().collect::<Aspas>(), expected, "{name}");
+    }
+    let twice = ASPAS.map(|(name, _)| path(name));
+    let (all, records) = read_all_aspas(&twice, false, |_| {}).unwrap();
+    assert_eq!((all, records.len()), (expected, 3));
+    for (name, ..) in FILES.iter().filter(|(name, ..)| name.contains("csv")) {
+        let error = read_aspas(&path(name), true).unwrap_err().to_string();
+        assert!(error.ends_with(", line 1: not JSON: only JSON has ASPAs"), "{error}");
+    }
+}
+
+/// A document of which something is missing is none.
+#[test]
+fn cut_files_have_no_aspas() {
+    for (name, _) in ASPAS {
+        let bytes = file(name);
+        for len in 1..bytes.trim_ascii_end().len() {
+            assert!(decode_aspas(&bytes[..len]).is_err(), "{name} cut at {len}");
+        }
+    }
+}
+
+/// Those who want VRPs get them, whatever the ASPAs beside them are.
+#[test]
+fn damaged_aspas_do_no_harm_to_vrps() {
+    let text = String::from_utf8(file("routinator.json")).unwrap();
+    let spoilt = text.replace("\"AS64502\"", "\"AS4294967296\"");
+    assert_ne!(spoilt, text);
+    assert_eq!(decode(spoilt.as_bytes()).unwrap(), decode(text.as_bytes()).unwrap());
+    let error = decode_aspas(spoilt.as_bytes()).unwrap_err();
+    assert_eq!(error.line, 16);
+    assert_eq!(error.what, "ASPA 1: \"AS4294967296\" is no AS number");
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.json");
+    std::fs::write(&empty, "{\"roas\": [], \"aspas\": []}").unwrap();
+    assert!(matches!(read_aspas(&empty, false), Err(RpkiError::NoAspas { .. })));
+    assert!(read_aspas(&empty, true).unwrap().decoded.aspas.is_empty());
 }
 
 /// Wherever a file is cut it is refused, or has the VRPs of whole lines: of CSV, the line that is cut is refused or is

@@ -5,5 +5,6 @@ mod cases;
 mod columns;
 mod files;
 mod live;
+mod paths;
 #[cfg(feature = "rtr")]
 mod rtr;

@@ -92,7 +92,7 @@ pub struct Args {
     /// in the newest table that is not later than this time. Times are 2024-05-01T12:00:00Z, 2024-05-01 12:00 (UTC if
     /// there is no zone), 01/May/2024:12:00:00 +0000, 20240501120000, numbers since 1970, and timestamps and dates of
     /// parquet and arrow. Not for list and pcap
-    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["layer", "at", "rpki"])]
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["layer", "at", "rpki", "aspa"])]
     pub time: Option<Column>,
     /// How to read text and numbers in the --time column: auto (text, or numbers whose unit follows from their size),
     /// rfc3339, or the unit of the numbers: s, ms, us, ns
@@ -171,7 +171,7 @@ pub struct StreamArgs {
         conflicts_with_all = [
             "inputs", "output", "format", "only", "scan", "time", "device", "delimiter", "no_quotes", "flows", "flows_in",
             "rows",
-            "strict", "threads", "top", "json", "rpki"
+            "strict", "threads", "top", "json", "rpki", "aspa"
         ]
     )]
     pub stream: Option<StreamFormat>,

@@ -81,7 +81,8 @@ impl Tables {
             Some(_) => fibula_offload::choices(),
             None => vec![EngineChoice::Stored, EngineChoice::Auto],
         };
-        args.rpki.check_input(args.inputs.iter().any(|input| input.as_os_str() == "-"))?;
+        let reads_input = args.inputs.iter().any(|input| input.as_os_str() == "-");
+        args.rpki.check(reads_input, &args.layer)?;
         let named = Named {
             table: &args.table,
             layer: &args.layer,

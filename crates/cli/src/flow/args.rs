@@ -54,7 +54,7 @@ pub struct Args {
     pub layer: Vec<String>,
     /// The table file has several dates (build --as-of): each flow is looked up in the newest table that is not later
     /// than its last packet
-    #[arg(long, conflicts_with_all = ["layer", "at", "rpki"])]
+    #[arg(long, conflicts_with_all = ["layer", "at", "rpki", "aspa"])]
     pub dated: bool,
     /// Values to add: prefix (the matched prefix), value columns of the table, covering (a list of all prefixes that
     /// cover the address, longest first) (default: all value columns)

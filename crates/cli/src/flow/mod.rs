@@ -33,7 +33,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let options = args.collect()?;
     let read = args.read.read();
-    args.rpki.check_input(false)?;
+    args.rpki.check(false, &args.layer)?;
     let sources = args.tables(&read).sources()?;
     for output in options.templates.iter().chain(&args.metrics) {
         same::refuse_tables(&sources, output)?;

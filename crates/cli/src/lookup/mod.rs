@@ -148,7 +148,7 @@ fn open(args: &Args, reads_lines: bool) -> Result<Fib, Failure> {
         return Err(Failure::new("standard input cannot be both the table and the questions")
             .hint("name the table's file, or give the addresses as arguments"));
     }
-    args.rpki.check_input(reads_lines)?;
+    args.rpki.check(reads_lines, &args.layer)?;
     if args.rpki.is_requested() {
         return Ok(Fib::of_table(args.rpki.load(&tables, &args.read)?, &options)?);
     }

@@ -1,4 +1,4 @@
-//! `--rpki FILE`: adds the validity of routes as columns of a table.
+//! `--rpki FILE` and `--aspa FILE`: adds the validity of routes as columns of a table.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,6 +8,7 @@ use fibula_core::grouped;
 use fibula_rib::{Loading, SourceRecord, Table};
 use fibula_rpki::{RpkiError, VrpFile, Vrps};
 
+use super::aspa::AspaArgs;
 use crate::failure::Failure;
 use crate::fetch;
 use crate::progress::note;
@@ -27,32 +28,47 @@ pub struct RpkiArgs {
     #[arg(long, value_name = "COLUMN", default_value = fibula_rpki::ORIGIN, hide_default_value = true)]
     #[arg(requires = "rpki")]
     pub origin: String,
+    #[command(flatten)]
+    pub aspa: AspaArgs,
 }
 
 impl RpkiArgs {
     /// Whether columns are added.
     pub fn is_requested(&self) -> bool {
-        !self.rpki.is_empty()
+        !self.rpki.is_empty() || self.aspa.is_requested()
     }
 
-    /// Refuses VRPs from standard input if it is already used for something else.
-    pub fn check_input(&self, is_taken: bool) -> Result<(), Failure> {
-        match is_taken && files(&self.rpki).iter().any(|path| path.as_os_str() == "-") {
-            true => Err(Failure::new("standard input cannot be both the VRPs and something else")
+    /// Refuses what cannot be combined: standard input for two things, of which `is_taken` says that it is one already,
+    /// and layers, whose routes are parts of routes.
+    pub fn check(&self, is_taken: bool, layers: &[String]) -> Result<(), Failure> {
+        if self.aspa.is_requested() && !layers.is_empty() {
+            return Err(Failure::new("--aspa cannot be used with --layer")
+                .hint("build the layer with --aspa, and give that snapshot as the layer"));
+        }
+        match usize::from(is_taken) + inputs(&self.rpki) + self.aspa.inputs() {
+            0 | 1 => Ok(()),
+            _ => Err(Failure::new("standard input cannot be both the VRPs and something else")
                 .hint("give the VRPs as a file")),
-            false => Ok(()),
         }
     }
 
     /// Refuses an output that is also a file of VRPs.
     pub fn refuse(&self, output: &Path) -> Result<(), Failure> {
-        refuse(&self.rpki, output)
+        refuse(&self.rpki, output)?;
+        self.aspa.refuse(output)
+    }
+
+    /// The options for reading the table: with paths, if they are verified.
+    pub fn reading(&self, read: &ReadArgs) -> ReadArgs {
+        let mut read = read.clone();
+        read.as_path |= self.aspa.is_requested();
+        read
     }
 
     /// Reads the table with the added columns. A snapshot is read, not mapped, because the file is not checked for
     /// changes afterwards.
     pub fn load(&self, sources: &[String], read: &ReadArgs) -> Result<Table, Failure> {
-        let mut read = read.clone();
+        let mut read = self.reading(read);
         if read.load == Loading::Auto {
             read.load = Loading::Read;
         }
@@ -61,16 +77,30 @@ impl RpkiArgs {
     }
 
     /// The table, with the columns if they are requested.
-    pub fn add(&self, table: Table, allow_empty: bool) -> Result<Table, Failure> {
-        if !self.is_requested() {
-            return Ok(table);
+    pub fn add(&self, mut table: Table, allow_empty: bool) -> Result<Table, Failure> {
+        if !self.rpki.is_empty() {
+            let (vrps, records) = read(&self.rpki, allow_empty)?;
+            report_renamed(&table);
+            table = fibula_rpki::add_columns(&table, &vrps, &self.origin)?;
+            table.provenance.sources.extend(records);
         }
-        let (vrps, records) = read(&self.rpki, allow_empty)?;
-        report_renamed(&table);
-        let mut table = fibula_rpki::add_columns(&table, &vrps, &self.origin)?;
-        table.provenance.sources.extend(records);
+        if self.aspa.is_requested() {
+            let verifier = self.aspa.read(allow_empty)?;
+            table = verifier.add(table)?;
+            table.provenance.sources.extend(verifier.files);
+        }
         Ok(table)
     }
+}
+
+/// How often these files are standard input.
+pub fn inputs(names: &[String]) -> usize {
+    files(names).iter().filter(|path| path.as_os_str() == "-").count()
+}
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Reports the table's own columns that have the names of the added ones.
@@ -87,7 +117,7 @@ pub fn refuse(names: &[String], output: &Path) -> Result<(), Failure> {
 
 /// Reads files of VRPs into one set, and returns their provenance records with it.
 pub fn read(names: &[String], allow_empty: bool) -> Result<(Vrps, Vec<SourceRecord>), Failure> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let now = now();
     let files = fetch::vrps(files(names))?;
     Ok(fibula_rpki::read_all(&files, allow_empty, |file| report_expired(file, now))?)
 }
@@ -102,7 +132,7 @@ fn report_expired(file: &VrpFile, now: u64) {
 }
 
 /// The files in comma-separated lists. If a file has exactly this name, commas included, the name is not split.
-fn files(names: &[String]) -> Vec<PathBuf> {
+pub fn files(names: &[String]) -> Vec<PathBuf> {
     let split = |name: &String| -> Vec<PathBuf> {
         match Path::new(name).exists() {
             true => vec![name.into()],

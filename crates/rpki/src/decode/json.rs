@@ -1,7 +1,9 @@
 //! JSON: `{"metadata": {...}, "roas": [{"asn": "AS64500", "prefix": "192.0.2.0/24", "maxLength": 24, "ta": "ripe"}]}`.
 //!
 //! rpki-client writes the AS as a number, and has `expires` in seconds since 1970. All other members, of VRPs and of
-//! the document (`bgpsec_keys`, `aspas`, `routerKeys`, ...), are ignored.
+//! the document (`bgpsec_keys`, `aspas`, `routerKeys`, ...), are ignored; `aspas.rs` reads the ASPAs of the same files.
+
+mod aspas;
 
 use std::fmt;
 
@@ -10,9 +12,15 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use super::{Decoded, parse_time, prefix, shortened};
 use crate::{BadVrps, Vrp, parse_asn};
 
+pub(super) use aspas::decode as decode_aspas;
+
 pub(super) fn decode(text: &[u8]) -> Result<Decoded, BadVrps> {
+    whole(text, Document::default())
+}
+
+/// Reads a document to its end.
+fn whole<'de, D: DeserializeSeed<'de>>(text: &'de [u8], document: D) -> Result<D::Value, BadVrps> {
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let document = Document::default();
     let decoded = document.deserialize(&mut reader).and_then(|decoded| {
         reader.end()?;
         Ok(decoded)
@@ -79,8 +87,11 @@ impl<'de> Visitor<'de> for Document {
 #[derive(Clone, Copy)]
 enum Member {
     Roas,
+    Aspas,
     Metadata,
     Asn,
+    Customer,
+    Providers,
     Prefix,
     MaxLength,
     Expires,
@@ -105,8 +116,11 @@ impl<'de> serde::Deserialize<'de> for Name {
             fn visit_str<E: Error>(self, name: &str) -> Result<Name, E> {
                 Ok(Name(match name {
                     "roas" => Member::Roas,
+                    "aspas" => Member::Aspas,
                     "metadata" => Member::Metadata,
                     "asn" => Member::Asn,
+                    "customer" | "customer_asid" => Member::Customer,
+                    "providers" => Member::Providers,
                     "prefix" => Member::Prefix,
                     "maxLength" => Member::MaxLength,
                     "expires" => Member::Expires,
@@ -271,14 +285,7 @@ impl<'de> Visitor<'de> for Roa {
 }
 
 fn vrp(asn: Option<Scalar>, of: Option<Scalar>, max_len: Option<Scalar>) -> Result<Vrp, String> {
-    let asn = match asn.ok_or("it has no asn")? {
-        Scalar::Number(number) => u32::try_from(number)
-            .map_err(|_| format!("{number} is no AS number: those end at 4294967295"))?,
-        Scalar::Text(text) => {
-            parse_asn(&text).ok_or_else(|| format!("{:?} is no AS number", shortened(&text)))?
-        }
-        Scalar::Other => return Err("its asn is no AS number".to_owned()),
-    };
+    let asn = as_number(asn.ok_or("it has no asn")?, "asn")?;
     let Scalar::Text(text) = of.ok_or("it has no prefix")? else {
         return Err("its prefix is no text".to_owned());
     };
@@ -287,6 +294,18 @@ fn vrp(asn: Option<Scalar>, of: Option<Scalar>, max_len: Option<Scalar>) -> Resu
         return Err("its maxLength is no number".to_owned());
     };
     Vrp::new(of, max_len, asn).map_err(|error| error.to_string())
+}
+
+/// The AS that the member of this name has.
+fn as_number(value: Scalar, name: &str) -> Result<u32, String> {
+    match value {
+        Scalar::Number(number) => u32::try_from(number)
+            .map_err(|_| format!("{number} is no AS number: those end at 4294967295")),
+        Scalar::Text(text) => {
+            parse_asn(&text).ok_or_else(|| format!("{:?} is no AS number", shortened(&text)))
+        }
+        Scalar::Other => Err(format!("its {name} is no AS number")),
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
-//! Decodes VRPs. The decoders do no I/O, and accept a file completely or not at all.
+//! Decodes VRPs and ASPAs. The decoders do no I/O, and accept a file completely or not at all.
 //!
 //! | format | written by |
 //! |---|---|
 //! | JSON, an object with a list `roas` | routinator (`json`, `jsonext`), rpki-client (`json`) |
 //! | CSV with columns `ASN`, `IP Prefix`, `Max Length` | routinator (`csv`, `csvcompat`, `csvext`), rpki-client (`csv`), RIPE's archive |
+//!
+//! ASPAs are in the JSON. They are decoded on request only, so a damaged one does no harm to those who want VRPs.
 
 mod csv;
 mod json;
 
 use fibula_core::{AnyPrefix, PrefixError};
 
-use crate::{BadVrps, Vrp};
+use crate::{Aspa, BadVrps, Vrp};
 
 /// The contents of a file of VRPs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +28,17 @@ pub struct Decoded {
     pub format: &'static str,
 }
 
+/// The ASPAs of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DecodedAspas {
+    /// The ASPAs, in the order of the file.
+    pub aspas: Vec<Aspa>,
+    /// When ASPAs expire, in seconds since 1970, for those with this field: rpki-client writes it.
+    pub expiries: Vec<u64>,
+    /// When the validator wrote the file, in seconds since 1970, if the file has this field.
+    pub generated: Option<u64>,
+}
+
 /// Decodes the decompressed contents of a file of VRPs. A file that begins with a brace or a bracket is JSON, any
 /// other is CSV.
 ///
@@ -39,6 +52,28 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, BadVrps> {
     }
 }
 
+/// Decodes the ASPAs of a file, which is JSON and decompressed. Its VRPs are not looked at.
+///
+/// ```
+/// let file = br#"{"aspas": [{"customer": "AS64500", "providers": ["AS64501", "AS64502"]}]}"#;
+/// let decoded = fibula_rpki::decode_aspas(file)?;
+/// assert_eq!((decoded.aspas[0].customer, &*decoded.aspas[0].providers), (64500, &[64501, 64502][..]));
+/// # Ok::<(), fibula_rpki::BadVrps>(())
+/// ```
+///
+/// # Errors
+/// [`BadVrps`] at the first entry that is not an ASPA, or if there is no list of them.
+pub fn decode_aspas(bytes: &[u8]) -> Result<DecodedAspas, BadVrps> {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    match text.trim_ascii_start().first() {
+        Some(b'{' | b'[') => json::decode_aspas(text),
+        _ => {
+            let what = "not JSON: only JSON has ASPAs".to_owned();
+            Err(BadVrps { line: 1, column: 0, what })
+        }
+    }
+}
+
 /// Parses a prefix as validators write it.
 fn prefix(text: &str) -> Result<AnyPrefix, String> {
     text.parse().map_err(|error| match error {
@@ -49,7 +84,7 @@ fn prefix(text: &str) -> Result<AnyPrefix, String> {
 }
 
 /// Shortens a text for an error message, as a field may be very long.
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
