@@ -155,9 +155,11 @@ fn json_line(out: &mut impl Write, value: &impl serde::Serialize) -> Result<(), 
     Ok(writeln!(out)?)
 }
 
-/// What the RPKI says, behind the attributes.
-fn validity(rpki: &Option<OriginValidity>) -> String {
-    rpki.as_ref().map_or_else(String::new, |rpki| format!(", RPKI {}", rpki.validity))
+/// What the RPKI says of origin and path, behind the attributes.
+fn validity(rpki: &Option<OriginValidity>, aspa: &Option<String>) -> String {
+    let origin = rpki.as_ref().map(|rpki| format!(", RPKI {}", rpki.validity));
+    let path = aspa.as_ref().map(|aspa| format!(", ASPA {aspa}"));
+    [origin, path].into_iter().flatten().collect()
 }
 
 fn print_lookup(found: &Lookup, out: &mut impl Write) -> Result<(), Failure> {
@@ -166,8 +168,9 @@ fn print_lookup(found: &Lookup, out: &mut impl Write) -> Result<(), Failure> {
         if table.covering.is_empty() {
             writeln!(out, "  no route")?;
         }
-        for Route { prefix, peer: of, attributes: set, rpki, .. } in &table.covering {
-            writeln!(out, "  {prefix}  {}{}  ({})", attributes(set), validity(rpki), peer(of))?;
+        for Route { prefix, peer: of, attributes: set, rpki, aspa, .. } in &table.covering {
+            let validity = validity(rpki, aspa);
+            writeln!(out, "  {prefix}  {}{validity}  ({})", attributes(set), peer(of))?;
         }
     }
     if found.tables.is_empty() {
@@ -193,7 +196,7 @@ fn print_routes(found: &Routes, out: &mut impl Write) -> Result<(), Failure> {
                     out,
                     "    {lost}: {}{}  ({})",
                     attributes(&path.attributes),
-                    validity(&path.rpki),
+                    validity(&path.rpki, &path.aspa),
                     peer(&path.peer)
                 )?;
             }

@@ -10,7 +10,7 @@ use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Update};
 use fibula_feeds::{Board, Figures, SourceState, SourceStatus};
 use fibula_fib::FibOptions;
 use fibula_rib::{Live, LiveOptions, Peer, Rib};
-use fibula_rpki::{LiveVrps, Vrp, Vrps};
+use fibula_rpki::{Aspas, LiveVrps, Vrp, Vrps};
 use fibula_server::client::{Client, ClientOptions};
 use fibula_server::{Server, ServerOptions};
 use serde_json::{Value, json};
@@ -45,7 +45,9 @@ impl Lab {
         options.token = token.map(str::to_owned);
         let vrps = LiveVrps::default();
         let vrp = Vrp::new("193.0.0.0/21".parse().unwrap(), 21, 3333).unwrap();
-        vrps.replace(Some(Vrps::new([vrp])), [vrp.prefix()]);
+        let aspas: Aspas = [(3333, vec![64500])].into_iter().collect();
+        let set = Arc::new(Vrps::new([vrp]));
+        vrps.replace_with_aspas(set, Arc::new(aspas), [vrp.prefix()]);
         options.vrps = Some(Arc::new(vrps));
         let board = Arc::new(Board::default());
         let server = Server::start(Arc::clone(&live), Arc::clone(&board), options).unwrap();
@@ -80,13 +82,13 @@ fn servers_answer_all_queries() {
     let ask = |args: &[&str]| done(&[&["query", "--server", &url], args].concat()).out;
     assert_eq!(
         ask(&["193.0.6.139"]),
-        "193.0.6.139 in bgp:\n  193.0.0.0/21  AS path 64500 3333, RPKI valid  (AS64500 (10.0.0.1))\n  \
-         193.0.0.0/8  AS path 64500 3333, RPKI not-found  (AS64500 (10.0.0.1))\n"
+        "193.0.6.139 in bgp:\n  193.0.0.0/21  AS path 64500 3333, RPKI valid, ASPA valid  (AS64500 (10.0.0.1))\n  \
+         193.0.0.0/8  AS path 64500 3333, RPKI not-found, ASPA valid  (AS64500 (10.0.0.1))\n"
     );
     assert_eq!(
         ask(&["193.0.0.0/21"]),
-        "193.0.0.0/21 (exact) in bgp:\n  193.0.0.0/21\n    best: AS path 64500 3333, RPKI valid  (AS64500 (10.0.0.1))\n    \
-         lost by AS path length: AS path 64500 3333, RPKI valid  (AS64500 (10.0.0.2))\n"
+        "193.0.0.0/21 (exact) in bgp:\n  193.0.0.0/21\n    best: AS path 64500 3333, RPKI valid, ASPA valid  (AS64500 (10.0.0.1))\n    \
+         lost by AS path length: AS path 64500 3333, RPKI valid, ASPA valid  (AS64500 (10.0.0.2))\n"
     );
     assert!(ask(&["--view", "covered", "193.0.0.0/8"]).contains("  193.0.0.0/21\n"));
     let system = ask(&["AS3333"]);

@@ -45,6 +45,8 @@ mod serve;
 #[cfg(unix)]
 mod sources;
 pub mod systemd;
+#[cfg(unix)]
+mod validator;
 
 pub use error::DaemonError;
 #[cfg(target_os = "linux")]

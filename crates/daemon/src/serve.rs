@@ -8,17 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fibula_feeds::Board;
 use fibula_fib::FibOptions;
 use fibula_rib::Live;
-use fibula_rpki::rtr::{RtrFollower, RtrOptions};
-use fibula_rpki::{LiveVrps, Revalidator};
 use fibula_server::{ActiveAlarms, MetricsText, MoreMetrics, Server, ServerOptions, TlsFiles};
 use tracing::{error, info, warn};
 
 use crate::alarms::{AlarmDesk, Webhook};
-use crate::config::{ConfigError, Http, Rpki, ServeConfig};
+use crate::config::{ConfigError, Http, ServeConfig};
 use crate::feeds::{self, Feeds};
 #[cfg(target_os = "linux")]
 use crate::flows::{CurrentFlows, LiveFlows};
 use crate::secret::first_line;
+use crate::validator::{self, Validator};
 use crate::{DaemonError, DaemonHandle, Notice, live, sources};
 
 /// Reads the configuration again.
@@ -66,26 +65,6 @@ pub struct Serve {
     /// Dropped last: it writes what was received.
     #[cfg(target_os = "linux")]
     _flows: Option<LiveFlows>,
-}
-
-/// What follows a validator.
-struct Validator {
-    _follower: RtrFollower,
-    _revalidator: Revalidator,
-}
-
-impl Validator {
-    fn start(rpki: &Rpki, vrps: &Arc<LiveVrps>, live: &Arc<Live>) -> Result<Self, DaemonError> {
-        let mut options = RtrOptions::of(rpki.caches.get_ref().clone());
-        options.longest = rpki.expire.map_or(options.longest, |expire| expire.0);
-        let revalidator = Revalidator::start(Arc::clone(vrps), Arc::clone(live));
-        let follower = RtrFollower::start(options, Arc::clone(vrps));
-        let failed = |error| DaemonError::System { what: "no thread for the validator", error };
-        Ok(Self {
-            _follower: follower.map_err(failed)?,
-            _revalidator: revalidator.map_err(failed)?,
-        })
-    }
 }
 
 /// The state that notices use.
@@ -176,8 +155,8 @@ impl Serve {
         })
     }
 
-    /// Checks the files that a configuration names and [`Serve::start`] reads: secrets, certificates, the checkpoint's
-    /// folder.
+    /// Checks the files that a configuration names and [`Serve::start`] reads: secrets, certificates, relations, the
+    /// checkpoint's folder.
     ///
     /// # Errors
     /// As [`Serve::start`].
@@ -331,5 +310,8 @@ pub(crate) fn server_options(config: &ServeConfig) -> Result<ServerOptions, Conf
     options.longest_lag = lag.0;
     options.limits.connections = http.connections;
     options.limits.body_bytes = http.body_bytes;
+    if let Some(rpki) = &config.rpki {
+        options.relations = Arc::new(validator::relations(rpki)?);
+    }
     Ok(options)
 }

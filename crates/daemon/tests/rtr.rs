@@ -24,8 +24,11 @@ impl Drop for Program {
 }
 
 fn write(file: &Path, roas: &str) {
+    // ASPAs as rpki-client of 2022 wrote them: stayrtr before 0.6 sends them in the form of its time.
+    let aspas = "{\"ipv4\": [{\"customer_asid\": 3333, \"expires\": 4000000000, \"providers\": [64500]}], \"ipv6\": []}";
     let whole = format!(
-        "{{\"metadata\": {{\"buildtime\": \"2026-01-01T00:00:00Z\"}}, \"roas\": [{roas}]}}"
+        "{{\"metadata\": {{\"buildtime\": \"2026-01-01T00:00:00Z\"}}, \"roas\": [{roas}], \
+         \"provider_authorizations\": {aspas}}}"
     );
     let next = file.with_extension("next");
     fs::write(&next, whole).unwrap();
@@ -104,6 +107,25 @@ fn caches_that_cannot_be() {
         let error = ServeConfig::parse(&text, "test.toml").unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains(what), "{value}: {error}");
     }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("relations");
+    fs::write(&file, "64500,provider\n64501,sibling\n").unwrap();
+    let with = |more: &str| {
+        let text = format!(
+            "[rpki]\ncaches = ['a.example:323']\n{more}\n[[fpm]]\nlisten = '127.0.0.1:0'\n"
+        );
+        ServeConfig::parse(&text, "test.toml")
+    };
+    let error = with("received-from = 'me'").unwrap_err().to_string();
+    assert!(error.contains("line 3") && error.contains("route-server"), "{error}");
+    let named = with(&format!("received-from = 'peer'\nrelations = '{}'", file.display())).unwrap();
+    let error = Serve::check(&named).unwrap_err().to_string();
+    assert!(error.contains("relations: line 2: \"sibling\" is no relation"), "{error}");
+    fs::write(&file, "64500,provider\n").unwrap();
+    Serve::check(&named).unwrap();
+    fs::remove_file(&file).unwrap();
+    let error = Serve::check(&named).unwrap_err().to_string();
+    assert!(error.starts_with("relations ") && error.contains("No such file"), "{error}");
     for cache in ["validator.example:323", "127.0.0.1:323", "[2001:db8::1]:323"] {
         let text = format!("[rpki]\ncaches = ['{cache}']\n[[fpm]]\nlisten = '127.0.0.1:0'\n");
         assert!(ServeConfig::parse(&text, "test.toml").is_ok(), "{cache}");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::path_text;
+use crate::{Relations, path_text};
 
 /// From whom a route was received, which decides how its path is verified.
 ///
@@ -226,12 +226,20 @@ impl Aspas {
     /// assert_eq!((verify(""), verify("IGP")), (None, None));
     /// ```
     pub fn verify_text(&self, text: &str, from: ReceivedFrom) -> Option<PathValidity> {
+        path_text::parse(text)?.verify(self, from)
+    }
+
+    /// As [`Aspas::verify_text`], for a route that a peer with this AS sent. Without the peer's AS, it is the first one
+    /// of the path.
+    pub fn verify_route(
+        &self,
+        text: &str,
+        peer: Option<u32>,
+        relations: &Relations,
+    ) -> Option<PathValidity> {
         let ases = path_text::parse(text)?;
-        match (ases.has_set, ases.path.is_empty()) {
-            (true, _) => Some(PathValidity::Invalid),
-            (false, true) => None,
-            (false, false) => Some(self.verify(&ases.path, from)),
-        }
+        let first = ases.path.first().copied();
+        ases.verify(self, relations.of(peer.or(first)))
     }
 
     /// Verifies a path without repeated ASes, by the hops up from the origin, and if it `may_descend` by those down to

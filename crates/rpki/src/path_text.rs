@@ -1,6 +1,6 @@
 //! The ASes of a path that is given as text.
 
-use crate::parse_asn;
+use crate::{Aspas, PathValidity, ReceivedFrom, parse_asn};
 
 /// What verification needs of a path.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -9,6 +9,17 @@ pub(crate) struct Ases {
     pub(crate) path: Vec<u32>,
     /// Whether it has an AS_SET.
     pub(crate) has_set: bool,
+}
+
+impl Ases {
+    /// `None` if there is no AS.
+    pub(crate) fn verify(&self, aspas: &Aspas, from: ReceivedFrom) -> Option<PathValidity> {
+        match (self.has_set, self.path.is_empty()) {
+            (true, _) => Some(PathValidity::Invalid),
+            (false, true) => None,
+            (false, false) => Some(aspas.verify(&self.path, from)),
+        }
+    }
 }
 
 /// The ASes of a text such as `64500 (64501 64502) 64503 {64504,64505}`; `None` if it is no path.

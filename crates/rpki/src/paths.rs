@@ -82,14 +82,8 @@ fn verify(
         }
         Value::Str(text) => path_text::parse(text).ok_or_else(|| bad(text.to_owned()))?,
     };
-    Ok(match (ases.has_set, ases.path.first()) {
-        (true, _) => Some(PathValidity::Invalid),
-        (false, None) => None,
-        (false, Some(&first)) => {
-            let from = relations.of(peer().or(Some(first)));
-            Some(aspas.verify(&ases.path, from))
-        }
-    })
+    let from = relations.of(peer().or(ases.path.first().copied()));
+    Ok(ases.verify(aspas, from))
 }
 
 /// The ASes of the peers.

@@ -115,6 +115,13 @@ impl fmt::Debug for Vrps {
     }
 }
 
+impl Default for Vrps {
+    /// No VRPs.
+    fn default() -> Self {
+        Self::new([])
+    }
+}
+
 impl FromIterator<Vrp> for Vrps {
     fn from_iter<I: IntoIterator<Item = Vrp>>(vrps: I) -> Self {
         Self::new(vrps)

@@ -59,7 +59,7 @@ export function pathColumns(paths) {
         columns: [{ name: "Peer" }, { name: "AS path" }, { name: "Next hop" }, ...plain.map(([name, , number]) => ({ name, number }))],
         cells: (path) => [
             { Peer: peerCell(path) },
-            { "AS path": [asPath(path.attributes.as_path), validity(path.rpki)] },
+            { "AS path": [asPath(path.attributes.as_path), validity(path.rpki), ofPath(path.aspa)] },
             { "Next hop": path.attributes.next_hop ?? "" },
             ...plain.map(([name, key]) => ({ [name]: String(path.attributes[key] ?? "") })),
         ],
@@ -72,6 +72,13 @@ function validity(rpki) {
     const kind = { valid: "good", "not-found": "dim" }[rpki.validity] ?? "bad";
     const why = rpki.vrps?.join("\n") || "no VRP covers the prefix";
     return h("span", { class: `rpki ${kind}`, title: why }, rpki.validity);
+}
+
+/** Whether ASPAs let a path be. Most ASes have none, so an unknown path is not worth a word. */
+function ofPath(aspa) {
+    if (!aspa || aspa === "unknown") return null;
+    const title = aspa === "valid" ? "ASPAs attest each hop" : "an AS passed the route on that is no provider by its ASPA";
+    return h("span", { class: `rpki ${aspa === "valid" ? "good" : "bad"}`, title }, `path ${aspa}`);
 }
 
 const peerCell = (path) => [peerLink(path.peer), path.path_id ? h("span", { class: "dim" }, ` path ${path.path_id}`) : null];

@@ -122,6 +122,10 @@ pub struct Route {
     /// Its validity; absent without VRPs, and for routes that are not of BGP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpki: Option<OriginValidity>,
+    /// Whether its AS path can be, by the ASPAs of the RPKI: `valid`, `invalid` or `unknown`; absent without ASPAs, and
+    /// for routes without an AS path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aspa: Option<String>,
 }
 
 /// The answers for an address.
@@ -197,6 +201,10 @@ pub struct Path {
     /// Its validity; absent without VRPs, and for routes that are not of BGP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpki: Option<OriginValidity>,
+    /// Whether its AS path can be, by the ASPAs of the RPKI: `valid`, `invalid` or `unknown`; absent without ASPAs, and
+    /// for routes without an AS path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aspa: Option<String>,
 }
 
 /// The validator's caches, their VRPs, and the routes whose validity changed with them.
@@ -209,6 +217,9 @@ pub struct RpkiStatus {
     pub known: bool,
     /// The VRPs in use.
     pub vrps: RouteCounts,
+    /// The ASes whose providers are known by ASPAs in use.
+    #[serde(default)]
+    pub aspas: usize,
     /// The number of their set; the first one is 1.
     pub generation: u64,
     /// Routes that were validated again because a VRP that covers them came or went.
@@ -236,15 +247,18 @@ pub struct RpkiCache {
     pub serial: Option<u32>,
     /// Its VRPs.
     pub vrps: usize,
+    /// Its ASPAs, one for each AS.
+    #[serde(default)]
+    pub aspas: usize,
     /// The time of the last whole answer, RFC 3339 in UTC.
     pub updated: Option<String>,
-    /// Until when its VRPs are used if it is not heard of again.
+    /// Until when its VRPs and ASPAs are used if it is not heard of again.
     pub expires: Option<String>,
     /// Whole answers, and those of them that had the whole set.
     pub updates: u64,
     /// See `updates`.
     pub resets: u64,
-    /// Items that are not VRPs: BGPsec keys and ASPAs.
+    /// Items that are neither VRPs nor ASPAs: BGPsec keys.
     pub ignored: u64,
     /// The reason why the last connection ended, or why there is none.
     pub trouble: Option<String>,

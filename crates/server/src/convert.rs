@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use fibula_core::{AnyPrefix, Value};
 use fibula_rib::{AttributeSet, Path, Rib, Step, ValueNames};
-use fibula_rpki::VrpGeneration;
+use fibula_rpki::{Relations, VrpGeneration};
 
 use crate::api;
 use crate::http::time::rfc3339;
@@ -21,6 +21,7 @@ pub(crate) struct Names {
     peers: Vec<(u32, fibula_rib::Peer)>,
     values: ValueNames,
     vrps: Option<Arc<VrpGeneration>>,
+    relations: Arc<Relations>,
 }
 
 impl Names {
@@ -31,12 +32,17 @@ impl Names {
         numbers.dedup();
         let peer = |n: u32| Some((n, rib.peers().get(n)?.clone()));
         let values = rib.value_names().clone();
-        Self { peers: numbers.into_iter().filter_map(peer).collect(), values, vrps: None }
+        let peers = numbers.into_iter().filter_map(peer).collect();
+        Self { peers, values, vrps: None, relations: Arc::default() }
     }
 
-    /// With the validity of routes by these VRPs.
-    pub(crate) fn validated(self, vrps: Option<Arc<VrpGeneration>>) -> Self {
-        Self { vrps, ..self }
+    /// With the validity of routes by these VRPs and ASPAs.
+    pub(crate) fn validated(
+        self,
+        vrps: Option<Arc<VrpGeneration>>,
+        relations: &Arc<Relations>,
+    ) -> Self {
+        Self { vrps, relations: Arc::clone(relations), ..self }
     }
 
     /// The validity of a route; `None` if no VRPs are known, or it is not of BGP.
@@ -55,10 +61,23 @@ impl Names {
         })
     }
 
+    /// The validity of the path that this peer sent.
+    fn aspa(&self, number: u32, set: &AttributeSet) -> Option<String> {
+        let aspas = self.vrps.as_ref().map(|now| &now.aspas).filter(|aspas| !aspas.is_empty())?;
+        let asn = self.known(number).map(|peer| peer.asn).filter(|&asn| asn != 0);
+        let validity = aspas.verify_route(set.bgp()?.as_path, asn, &self.relations)?;
+        Some(validity.to_string())
+    }
+
+    fn known(&self, number: u32) -> Option<&fibula_rib::Peer> {
+        let at = self.peers.binary_search_by_key(&number, |(known, _)| *known).ok()?;
+        Some(&self.peers[at].1)
+    }
+
     pub(crate) fn peer(&self, number: u32) -> api::Peer {
-        match self.peers.binary_search_by_key(&number, |(known, _)| *known) {
-            Ok(at) => peer(number, &self.peers[at].1),
-            Err(_) => {
+        match self.known(number) {
+            Some(known) => peer(number, known),
+            None => {
                 let name = format!("peer {number}");
                 api::Peer { id: number, name, address: None, asn: 0, source: None }
             }
@@ -72,6 +91,7 @@ impl Names {
     pub(crate) fn route(&self, prefix: AnyPrefix, path: &Path) -> api::Route {
         api::Route {
             rpki: self.rpki(prefix, &path.attributes),
+            aspa: self.aspa(path.peer, &path.attributes),
             prefix: prefix.to_string(),
             peer: self.peer(path.peer),
             path_id: path.path_id,
@@ -83,6 +103,7 @@ impl Names {
     pub(crate) fn path(&self, prefix: AnyPrefix, (path, lost): &(Path, Option<Step>)) -> api::Path {
         api::Path {
             rpki: self.rpki(prefix, &path.attributes),
+            aspa: self.aspa(path.peer, &path.attributes),
             peer: self.peer(path.peer),
             path_id: path.path_id,
             attributes: self.attributes(&path.attributes),

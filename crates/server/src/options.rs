@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fibula_alarms::Alarm;
-use fibula_rpki::LiveVrps;
+use fibula_rpki::{LiveVrps, Relations};
 
 use crate::metrics_text::MoreMetrics;
 
@@ -37,6 +37,8 @@ pub struct ServerOptions {
     pub metrics: Option<MoreMetrics>,
     /// The VRPs by which the origins of routes are validated in answers.
     pub vrps: Option<Arc<LiveVrps>>,
+    /// From whom routes are received, for the verification of their paths.
+    pub relations: Arc<Relations>,
     /// The alarms of `/v1/alarms`.
     pub alarms: Option<ActiveAlarms>,
 }
@@ -55,6 +57,7 @@ impl Default for ServerOptions {
             obstacle: None,
             metrics: None,
             vrps: None,
+            relations: Arc::default(),
             alarms: None,
         }
     }

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::ServerOptions;
 use crate::api;
+use crate::convert::Names;
 use crate::counts::{Counts, Route};
 use crate::frozen::{Frozen, FrozenTables};
 use crate::http::answer::Refusal;
@@ -111,6 +112,11 @@ impl Site {
     /// The VRPs of an answer, if a validator is followed.
     pub(crate) fn vrps(&self) -> Option<Arc<VrpGeneration>> {
         self.options.vrps.as_ref().map(|vrps| vrps.current())
+    }
+
+    /// With the validity of routes by the VRPs and ASPAs of now.
+    pub(crate) fn validated(&self, names: Names) -> Names {
+        names.validated(self.vrps(), &self.options.relations)
     }
 
     /// The names of VRFs that are followed or have had routes, by number.

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use fibula_alarms::Alarm;
-use fibula_rpki::{LiveVrps, Revalidator, Vrp, Vrps};
+use fibula_rpki::{Aspas, LiveVrps, Revalidator, Vrp, Vrps};
 use fibula_server::client::{Answer, escape};
 use fibula_server::{ActiveAlarms, Server};
 use hyper::Method;
@@ -201,7 +201,8 @@ fn the_document_and_the_server_agree() {
     lab.live.flush().unwrap();
     let vrp = Vrp::new("10.1.0.0/16".parse().unwrap(), 16, 64600).unwrap();
     let _revalidator = Revalidator::start(Arc::clone(&vrps), Arc::clone(&lab.live)).unwrap();
-    vrps.replace(Some(Vrps::new([vrp])), [vrp.prefix()]);
+    let aspas: Aspas = [(64600, vec![1, 2])].into_iter().collect();
+    vrps.replace_with_aspas(Arc::new(Vrps::new([vrp])), Arc::new(aspas), [vrp.prefix()]);
     while vrps.revalidated(1).is_empty() {
         std::thread::yield_now();
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fibula_rpki::{LiveVrps, Revalidator, Vrp, Vrps};
+use fibula_rpki::{Aspas, LiveVrps, ReceivedFrom, Relations, Revalidator, Vrp, Vrps};
 use serde_json::{Value, json};
 
 use crate::common::{Lab, get, refusal};
@@ -14,12 +14,18 @@ fn vrp(prefix: &str, max_len: u64, asn: u32) -> Vrp {
 
 /// A server with VRPs: those, if there are some, are valid from the start.
 fn lab(vrps: Option<&[Vrp]>) -> (Lab, Arc<LiveVrps>) {
+    lab_with(vrps, Relations::default())
+}
+
+fn lab_with(vrps: Option<&[Vrp]>, relations: Relations) -> (Lab, Arc<LiveVrps>) {
     let live = Arc::new(LiveVrps::default());
     if let Some(vrps) = vrps {
         live.replace(Some(Vrps::new(vrps.iter().copied())), vrps.iter().map(|vrp| vrp.prefix()));
     }
     let shared = Arc::clone(&live);
-    let mut lab = Lab::new(|options| options.vrps = Some(shared));
+    let mut lab = Lab::new(|options| {
+        (options.vrps, options.relations) = (Some(shared), Arc::new(relations));
+    });
     lab.announce("bgp", "10.0.0.0/8", 0, (2, 64600));
     lab.announce("bgp", "10.1.0.0/16", 0, (2, 64600));
     lab.announce("bgp", "10.1.0.0/16", 1, (3, 64601));
@@ -73,6 +79,40 @@ fn answers_have_the_validity_of_the_moment() {
     live.replace(None, [ten.prefix()]);
     let after = get(&mut client, "/v1/lookup/10.1.2.3");
     assert_eq!(after.pointer("/tables/0/match/rpki"), None);
+}
+
+/// Paths are verified by the relation of the peer that sent them.
+#[test]
+fn answers_have_the_validity_of_paths() {
+    let aspas: Aspas = [(64600, vec![1]), (64601, vec![3])].into_iter().collect();
+    let aspas = Arc::new(aspas);
+    let customer = Relations::parse(b"64501,customer", ReceivedFrom::Unknown).unwrap();
+    for (relations, second) in [(Relations::default(), "unknown"), (customer, "invalid")] {
+        let (lab, live) = lab_with(Some(&[]), relations);
+        let mut client = lab.client();
+        // Without ASPAs there is nothing to say.
+        let before = get(&mut client, "/v1/lookup/10.1.2.3");
+        assert_eq!(before.pointer("/tables/0/match/aspa"), None, "{before}");
+        assert_eq!(get(&mut client, "/v1/rpki")["aspas"], json!(0));
+
+        live.replace_with_aspas(Arc::default(), Arc::clone(&aspas), []);
+        let found = get(&mut client, "/v1/lookup/10.1.2.3");
+        assert_eq!(found.pointer("/tables/0/match/aspa"), Some(&json!("valid")), "{found}");
+        let other = get(&mut client, "/v1/lookup/2001:db8::1");
+        assert_eq!(other.pointer("/tables/0/match/aspa"), Some(&json!("unknown")), "{other}");
+        // The second peer's path is 1 2 64601, and AS 2 is no provider of AS 64601.
+        let routes = get(&mut client, "/v1/routes/10.1.0.0/16");
+        let paths = routes.pointer("/tables/0/routes/0/paths").and_then(Value::as_array).unwrap();
+        assert_eq!([&paths[0]["aspa"], &paths[1]["aspa"]], [&json!("valid"), &json!(second)]);
+
+        assert_eq!(get(&mut client, "/v1/rpki")["aspas"], json!(2));
+        let metrics = client.get("/metrics", &[]).unwrap();
+        let text = String::from_utf8(metrics.body.to_vec()).unwrap();
+        assert!(text.lines().any(|line| line == "fibula_rpki_aspas 2"), "{text}");
+        live.replace(None, []);
+        let after = get(&mut client, "/v1/lookup/10.1.2.3");
+        assert_eq!(after.pointer("/tables/0/match/aspa"), None, "expired: {after}");
+    }
 }
 
 #[test]

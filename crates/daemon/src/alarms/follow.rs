@@ -123,7 +123,7 @@ impl Follower {
     /// Judges routes, on this occasion or that of their sessions.
     fn pass(&mut self, all: &[Copied], occasion: Option<Occasion>) {
         let vrps = self.vrps.as_ref().map(|vrps| vrps.current());
-        let vrps = vrps.as_ref().and_then(|now| now.vrps.as_ref());
+        let vrps = vrps.as_ref().and_then(|now| now.vrps.as_deref());
         let mut events = Vec::new();
         for copied in all {
             let Copied { time, table, prefix, peer, best, is_stale, is_of_end } = copied;

@@ -29,7 +29,8 @@ mod time;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use fibula_rpki::ReceivedFrom;
+use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 pub use alarm::{AlarmConfig, WebhookConfig};
@@ -161,8 +162,19 @@ pub enum OnDamage {
 pub struct Rpki {
     /// Its caches in order of preference, each a name or an address with a port.
     pub caches: Spanned<Vec<String>>,
-    /// The longest time for which VRPs are used of which nothing more was heard; by default as the cache says.
+    /// The longest time for which VRPs and ASPAs are used of which nothing more was heard; by default as the cache
+    /// says.
     pub expire: Option<Time>,
+    /// From whom routes are received, for the verification of their paths, if `relations` does not name the peer's AS.
+    #[serde(default, deserialize_with = "received_from")]
+    pub received_from: ReceivedFrom,
+    /// A file of lines with an AS and from whom the routes of peers in this AS are received.
+    pub relations: Option<PathBuf>,
+}
+
+fn received_from<'de, D: Deserializer<'de>>(from: D) -> Result<ReceivedFrom, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map_err(|names| de::Error::custom(format!("{text:?} is none of {names}")))
 }
 
 /// The tables and their engines.
@@ -375,7 +387,8 @@ impl Http {
 impl Rpki {
     /// These caches, whose VRPs are used for as long as they say.
     pub fn of(caches: Vec<String>) -> Self {
-        Self { caches: Spanned::new(0..0, caches), expire: None }
+        let (caches, received_from) = (Spanned::new(0..0, caches), ReceivedFrom::default());
+        Self { caches, expire: None, received_from, relations: None }
     }
 }
 

@@ -6,6 +6,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use fibula_rpki::BadVrps;
+
 use super::AlarmProblem;
 #[cfg(target_os = "linux")]
 use super::{PortProblem, RouteProblem};
@@ -75,6 +77,8 @@ pub enum Problem {
     Webhook(String),
     /// Alarms are to be sent, and there is no rule.
     WebhookWithoutRules,
+    /// A line of the file with relations is wrong.
+    Relations(BadVrps),
     /// Only one of the certificate and the key of TLS is given.
     HalfOfTls,
     /// A number is 0 with which nothing would work.
@@ -158,6 +162,9 @@ impl Problem {
             Self::Alarm { problem, .. } => return problem.hint(),
             Self::Webhook(_) => "write an address such as https://alarms.example/fibula",
             Self::WebhookWithoutRules => "name one: [[alarm]]",
+            Self::Relations(_) => {
+                "each line is an AS and customer, peer, route-server, provider or unknown"
+            }
             Self::NoFlows => "name one: listen = [\"0.0.0.0:2055\"]",
             Self::Zero { .. } => "write a larger number, or leave the key out for its default",
             #[cfg(target_os = "linux")]
@@ -194,6 +201,7 @@ impl fmt::Display for Problem {
             Self::WebhookWithoutRules => {
                 f.write_str("webhook: there is no rule that raises alarms")
             }
+            Self::Relations(bad) => bad.fmt(f),
             Self::HalfOfTls => f.write_str("http: tls-certificate and tls-key belong together"),
             Self::NoFlows => f.write_str("flows: listen names no address"),
             Self::Zero { key } => write!(f, "{key} is 0, with which nothing would work"),
@@ -236,6 +244,7 @@ impl Error for Problem {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Unreadable { error, .. } => Some(error),
+            Self::Relations(bad) => Some(bad),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! VRPs that change while routes are validated with them.
+//! VRPs and ASPAs that change while routes are validated with them.
 
 mod revalidate;
 mod status;
@@ -13,14 +13,14 @@ use fibula_core::{AnyPrefix, Prefix};
 pub use revalidate::{Revalidated, Revalidator, ValidityCounts};
 pub use status::{CacheState, CacheStatus};
 
-use crate::Vrps;
+use crate::{Aspas, Vrps};
 
 /// How many routes whose validity changed are kept to be shown.
 const KEPT: usize = 10_000;
 /// The most changed prefixes that wait to be validated. If more wait, everything is validated.
 const WAITING: usize = 1 << 20;
 
-/// A set of VRPs, and what is known about its source.
+/// A set of VRPs with the ASPAs beside it.
 #[derive(Debug)]
 pub struct VrpGeneration {
     /// Counts the sets that a [`LiveVrps`] has had, from 1.
@@ -29,11 +29,13 @@ pub struct VrpGeneration {
     pub time: SystemTime,
     /// `None` while no VRPs are known: before the first whole set, and after the last one has expired. Routes have no
     /// validity then.
-    pub vrps: Option<Vrps>,
+    pub vrps: Option<Arc<Vrps>>,
+    /// The ASPAs. None are known while no VRPs are, and if the source has none.
+    pub aspas: Arc<Aspas>,
 }
 
-/// The VRPs that are valid now. Readers take the newest set and keep it for as long as an answer takes; one writer
-/// replaces it. A set never changes.
+/// The VRPs and ASPAs that are valid now. Readers take the newest set and keep it for as long as an answer takes; one
+/// writer replaces it. A set never changes.
 ///
 /// ```
 /// use fibula_rpki::{LiveVrps, Validity, Vrp, Vrps};
@@ -67,7 +69,8 @@ struct State {
 impl Default for LiveVrps {
     /// No VRPs are known.
     fn default() -> Self {
-        let none = Arc::new(VrpGeneration { number: 0, time: SystemTime::UNIX_EPOCH, vrps: None });
+        let (time, aspas) = (SystemTime::UNIX_EPOCH, Arc::default());
+        let none = Arc::new(VrpGeneration { number: 0, time, vrps: None, aspas });
         let state = State {
             current: Arc::clone(&none),
             validated: none,
@@ -98,15 +101,47 @@ impl LiveVrps {
         Arc::clone(&self.lock().current)
     }
 
-    /// Publishes the next set, or that there is none. `changed` are the prefixes of the VRPs in which it differs from
-    /// the current one: the validity of other routes than those that they cover is the same.
+    /// Publishes the next set of VRPs beside the ASPAs of before, or that neither is known. `changed` are the prefixes
+    /// of the VRPs in which it differs from the current one: the validity of other routes than those that they cover is
+    /// the same.
     pub fn replace(&self, vrps: Option<Vrps>, changed: impl IntoIterator<Item = AnyPrefix>) {
+        let aspas = vrps.is_none().then(Arc::default);
+        self.publish(vrps.map(Arc::new), aspas, changed);
+    }
+
+    /// Publishes the next VRPs and ASPAs, either of which may be those of before. `changed` is as in
+    /// [`LiveVrps::replace`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use fibula_rpki::{Aspas, LiveVrps};
+    /// let live = LiveVrps::default();
+    /// let aspas: Aspas = [(64500, vec![64501])].into_iter().collect();
+    /// live.replace_with_aspas(Arc::default(), Arc::new(aspas), []);
+    /// assert_eq!(live.current().aspas.len(), 1);
+    /// live.replace(None, []);
+    /// assert!(live.current().aspas.is_empty());
+    /// ```
+    pub fn replace_with_aspas(
+        &self,
+        vrps: Arc<Vrps>,
+        aspas: Arc<Aspas>,
+        changed: impl IntoIterator<Item = AnyPrefix>,
+    ) {
+        self.publish(Some(vrps), Some(aspas), changed);
+    }
+
+    fn publish(
+        &self,
+        vrps: Option<Arc<Vrps>>,
+        aspas: Option<Arc<Aspas>>,
+        changed: impl IntoIterator<Item = AnyPrefix>,
+    ) {
         let mut state = self.lock();
-        let number = state.current.number + 1;
-        let before = std::mem::replace(
-            &mut state.current,
-            Arc::new(VrpGeneration { number, time: SystemTime::now(), vrps }),
-        );
+        let (number, time) = (state.current.number + 1, SystemTime::now());
+        let aspas = aspas.unwrap_or_else(|| Arc::clone(&state.current.aspas));
+        let next = Arc::new(VrpGeneration { number, time, vrps, aspas });
+        let before = std::mem::replace(&mut state.current, next);
         // Nobody may validate, and a cache may send answers faster than somebody does.
         for prefix in changed {
             if state.changed.len() == WAITING {

@@ -153,7 +153,7 @@ impl<'a> Found<'a> {
     }
 
     fn route<A: Addr>(&mut self, vrf: Vrf, prefix: Prefix<A>, set: &AttributeSet) {
-        let validity = |vrps: &Option<Vrps>| validity_of(vrps.as_ref()?, prefix, set);
+        let validity = |vrps: &Option<Arc<Vrps>>| validity_of(vrps.as_ref()?, prefix, set);
         let (before, after) = (validity(&self.step.before.vrps), validity(&self.step.after.vrps));
         self.counts.validated += 1;
         if before == after {

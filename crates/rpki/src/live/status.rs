@@ -1,4 +1,4 @@
-//! What is known about a cache that VRPs are received from.
+//! What is known about a cache that VRPs and ASPAs are received from.
 
 use std::time::SystemTime;
 
@@ -41,6 +41,8 @@ pub struct CacheStatus {
     pub session: Option<(u16, u32)>,
     /// VRPs that it has, once they were received.
     pub vrps: usize,
+    /// ASPAs that it has, one for each customer. Caches send them since version 2 of the protocol.
+    pub aspas: usize,
     /// The time of the last whole answer, with or without changes.
     pub updated: Option<SystemTime>,
     /// Until when its data may be used unless it is heard of again.
@@ -49,7 +51,7 @@ pub struct CacheStatus {
     pub updates: u64,
     /// Those of them that had the whole set.
     pub resets: u64,
-    /// What does not belong to route origin validation, and was not kept: BGPsec keys and ASPAs.
+    /// What belongs neither to routes' origins nor to their paths, and was not kept: BGPsec keys.
     pub ignored: u64,
     /// Why the last connection failed or ended.
     pub trouble: Option<String>,

@@ -1,5 +1,6 @@
 //! Reads of a connection, which end at a PDU that is longer than any may be: the client takes memory for the length
-//! that a PDU states.
+//! that a PDU states. They also end at an ASPA in the form that drafts before 8210bis-11 had, which the client would
+//! read as another one.
 
 use std::io;
 use std::pin::Pin;
@@ -12,6 +13,13 @@ use tokio::net::TcpStream;
 const MOST: u32 = 65_535;
 /// The bytes of a header: version, type, two of many meanings, and the length, header included.
 const HEADER: usize = 8;
+
+/// The type of ASPAs, and the length of one that is withdrawn. The old form has its flags behind the header, so that it
+/// looks like a withdrawal with providers.
+const ASPA: u8 = 11;
+const WITHDRAWN: u32 = 12;
+pub(super) const OLD_ASPAS: &str = "its ASPAs are in the form of an old draft (before draft-ietf-sidrops-8210bis-11): \
+                                    version 1 of the protocol, without ASPAs, is tried";
 
 /// A connection to a cache.
 pub(super) struct Bounded {
@@ -40,11 +48,14 @@ impl Bounded {
             self.header[self.read..self.read + part].copy_from_slice(&bytes[..part]);
             (self.read, bytes) = (self.read + part, &bytes[part..]);
             if self.read == HEADER {
-                let [.., a, b, c, d] = self.header;
+                let [version, kind, flags, _, a, b, c, d] = self.header;
                 let length = u32::from_be_bytes([a, b, c, d]);
                 if !(HEADER as u32..=MOST).contains(&length) {
                     let text = format!("a PDU of {length} bytes, which has {HEADER} to {MOST}");
                     return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+                }
+                if version == 2 && kind == ASPA && flags & 1 == 0 && length != WITHDRAWN {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, OLD_ASPAS));
                 }
                 (self.read, self.left) = (0, length - HEADER as u32);
             }

@@ -1,9 +1,9 @@
-//! VRPs from a validator, as they change: the client of the RPKI-to-Router protocol (RFC 6810, RFC 8210, and version 2
-//! of its successor), over TCP.
+//! VRPs and ASPAs from a validator, as they change: the client of the RPKI-to-Router protocol (RFC 6810, RFC 8210, and
+//! version 2 of its successor), over TCP.
 //!
 //! A validator, or a program beside it, runs a *cache*. The client asks it for the whole set once, and from then on for
 //! what has changed since the serial number that it has. [`LiveVrps`] has the result. The protocol is that of the crate
-//! `rpki`; what a cache may do to us is bounded here.
+//! `rpki`; what a cache may do to us is bounded here. ASPAs come with version 2.
 //!
 //! | what happens | what is used |
 //! |---|---|
@@ -11,10 +11,12 @@
 //! | an answer that is not whole, announces what is there or withdraws what is not | the set before; the connection ends, and the whole set is asked for |
 //! | the connection ends | the set before, until it expires (the cache says when, two hours by default) |
 //! | the session's number changes without a reset | the set before; the whole set is asked for |
+//! | the cache sends ASPAs in the form of drafts before 8210bis-11 | the set before; version 1 is used, which has no ASPAs |
 //! | the cache fails | the next one of the list, which sends its whole set |
-//! | the set expires | none: routes have no validity |
+//! | the set expires | none: routes have no validity, by origin or by path |
 
 mod bounded;
+mod event;
 mod session;
 mod target;
 
@@ -25,6 +27,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+pub use event::{RtrEvent, RtrNotify};
+
 use crate::{CacheStatus, LiveVrps};
 
 /// The options of an [`RtrFollower`].
@@ -34,7 +38,8 @@ pub struct RtrOptions {
     /// The caches in order of preference, `host:port` each. One is connected at a time: the next one is tried if it
     /// fails.
     pub caches: Vec<String>,
-    /// The most VRPs that are taken from a cache. The connection to one that sends more is ended.
+    /// The most VRPs that are taken from a cache, and the most ASes in its ASPAs, customers and providers. The
+    /// connection to one that sends more is ended.
     pub most: usize,
     /// The time for a connection to be made, and for each answer to begin and to end.
     pub timeout: Duration,
@@ -43,10 +48,12 @@ pub struct RtrOptions {
     /// The longest time for which VRPs are used of which nothing more was heard, if the cache allows more. RFC 8210 has
     /// ten minutes to two days, by default two hours.
     pub longest: Duration,
+    /// Is told what happens to the caches.
+    pub notify: Option<RtrNotify>,
 }
 
 impl RtrOptions {
-    /// These caches, four million VRPs, answers within a minute.
+    /// These caches, four million VRPs and as many ASes in ASPAs, answers within a minute.
     pub fn of(caches: Vec<String>) -> Self {
         Self {
             caches,
@@ -54,6 +61,16 @@ impl RtrOptions {
             timeout: Duration::from_secs(60),
             retry: Duration::from_secs(1),
             longest: Duration::from_secs(172_800),
+            notify: None,
+        }
+    }
+}
+
+impl RtrOptions {
+    /// Tells what happened to a cache.
+    fn tell(&self, cache: usize, event: RtrEvent<'_>) {
+        if let (Some(RtrNotify(notify)), Some(cache)) = (&self.notify, self.caches.get(cache)) {
+            notify(cache, event);
         }
     }
 }

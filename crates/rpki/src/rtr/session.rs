@@ -9,11 +9,15 @@ use rpki::rtr::state::State;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::RtrOptions;
-use super::bounded::Bounded;
+use super::bounded::{Bounded, OLD_ASPAS};
 use super::target::Target;
+use super::{RtrEvent, RtrOptions};
 use crate::{CacheState, LiveVrps};
 
+/// The version of the protocol with which a connection begins. A cache may want an older one.
+const VERSION: u8 = 2;
+/// The version without ASPAs.
+const WITHOUT_ASPAS: u8 = 1;
 /// The longest wait between two attempts.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -31,18 +35,25 @@ pub(super) async fn follow(options: &RtrOptions, vrps: &Arc<LiveVrps>) {
     let mut target = Target::new(Arc::clone(vrps), options.most);
     let mut known: Option<Known> = None;
     let (mut cache, mut wait) = (0, options.retry);
+    let mut versions = vec![VERSION; options.caches.len()];
     loop {
         vrps.set_cache(cache, |status| status.state = CacheState::Connecting);
-        let mut session = Session { options, vrps, cache, known: known.take(), is_heard: false };
+        let (version, known_here) = (versions[cache], known.take());
+        let mut session =
+            Session { options, vrps, cache, version, known: known_here, is_heard: false };
         let error;
         (target, error) = session.run(target).await;
         let is_heard = session.is_heard;
+        let has_old_aspas = error == OLD_ASPAS;
         known = session.known;
+        options.tell(cache, RtrEvent::Lost { why: &error });
         vrps.set_cache(cache, |status| {
             status.state = CacheState::Lost;
             status.trouble = Some(error);
         });
-        if is_heard {
+        if has_old_aspas {
+            versions[cache] = WITHOUT_ASPAS;
+        } else if is_heard {
             wait = options.retry;
         } else {
             cache = (cache + 1) % options.caches.len();
@@ -54,16 +65,17 @@ pub(super) async fn follow(options: &RtrOptions, vrps: &Arc<LiveVrps>) {
             && expires <= next
         {
             sleep_until(expires).await;
-            expire(&mut target, vrps, known.take());
+            expire(&mut target, options, vrps, known.take());
         }
         sleep_until(next).await;
     }
 }
 
-fn expire(target: &mut Target, vrps: &LiveVrps, known: Option<Known>) {
+fn expire(target: &mut Target, options: &RtrOptions, vrps: &LiveVrps, known: Option<Known>) {
     target.expire();
     if let Some(Known { cache, .. }) = known {
-        vrps.set_cache(cache, |status| (status.vrps, status.expires) = (0, None));
+        options.tell(cache, RtrEvent::Expired);
+        vrps.set_cache(cache, |status| (status.vrps, status.aspas, status.expires) = (0, 0, None));
     }
 }
 
@@ -72,6 +84,7 @@ struct Session<'a> {
     options: &'a RtrOptions,
     vrps: &'a LiveVrps,
     cache: usize,
+    version: u8,
     known: Option<Known>,
     /// Whether the cache has sent a whole answer.
     is_heard: bool,
@@ -91,7 +104,8 @@ impl Session<'_> {
         // Serial numbers have a meaning only at the cache that gave them.
         let known = self.known.as_ref().filter(|known| known.cache == self.cache);
         let state = known.and_then(|known| known.state);
-        let mut client = Client::new(Bounded::new(socket), target, state);
+        let socket = Bounded::new(socket);
+        let mut client = Client::with_initial_version(self.version, socket, target, state);
         let error = loop {
             if let Err(error) = self.step(&mut client).await {
                 break error;
@@ -130,7 +144,7 @@ impl Session<'_> {
             Ok(Err(error)) => error,
             Err(_) => {
                 if let Some(known) = self.known.take_if(|known| known.expires <= Instant::now()) {
-                    expire(client.target_mut(), self.vrps, Some(known));
+                    expire(client.target_mut(), self.options, self.vrps, Some(known));
                 }
                 return Err("no whole answer in time".to_owned());
             }
@@ -157,12 +171,20 @@ impl Session<'_> {
         let (target, state) = (client.target(), client.state());
         let life = Duration::from_secs(target.timing.expire.into()).min(self.options.longest);
         self.known = Some(Known { cache: self.cache, state, expires: Instant::now() + life });
-        self.is_heard = true;
+        let (vrps, aspas) = target.len();
+        let serial = state.map_or(0, |state| state.serial().0);
+        match (std::mem::replace(&mut self.is_heard, true), target.applied.is_reset) {
+            (false, _) => {
+                self.options.tell(self.cache, RtrEvent::Connected { serial, vrps, aspas });
+            }
+            (true, true) => self.options.tell(self.cache, RtrEvent::Reset { vrps, aspas }),
+            (true, false) => {}
+        }
         let now = SystemTime::now();
         self.vrps.set_cache(self.cache, |status| {
             status.state = CacheState::Up;
             status.session = state.map(|state| (state.session(), state.serial().0));
-            status.vrps = target.len();
+            (status.vrps, status.aspas) = (vrps, aspas);
             status.updated = Some(now);
             status.expires = Some(now + life);
             status.updates += 1;
@@ -173,5 +195,5 @@ impl Session<'_> {
     }
 }
 
-const REFUSED: &str = "an answer with a VRP that cannot be, that announces what is there or withdraws what is not, or with \
-                       too many VRPs";
+const REFUSED: &str = "an answer with a VRP or an ASPA that cannot be, that announces what is there or withdraws what is \
+                       not, or with too many VRPs or ASPAs";

@@ -10,7 +10,11 @@ use fibula_rpki::Vrp;
 
 /// The header of a PDU of version 1, with what follows it.
 pub(crate) fn pdu(kind: u8, session: u16, body: &[u8]) -> Vec<u8> {
-    let mut pdu = vec![1, kind];
+    of_version(1, kind, session, body)
+}
+
+fn of_version(version: u8, kind: u8, session: u16, body: &[u8]) -> Vec<u8> {
+    let mut pdu = vec![version, kind];
     pdu.extend(session.to_be_bytes());
     pdu.extend((8 + body.len() as u32).to_be_bytes());
     pdu.extend(body);
@@ -45,6 +49,24 @@ pub(crate) fn origin(vrp: Vrp, is_announced: bool) -> Vec<u8> {
     body.extend(addr);
     body.extend(vrp.asn().to_be_bytes());
     pdu(kind, 0, &body)
+}
+
+/// An ASPA, of version 2 of the protocol: with providers it is announced.
+pub(crate) fn aspa(customer: u32, providers: &[u32], is_announced: bool) -> Vec<u8> {
+    let body: Vec<u8> =
+        [customer].iter().chain(providers).flat_map(|asn| asn.to_be_bytes()).collect();
+    of_version(2, 11, u16::from(is_announced) << 8, &body)
+}
+
+/// The same PDUs, which have no ASPAs among them, in version 2.
+pub(crate) fn in_version_2(mut pdus: Vec<u8>) -> Vec<u8> {
+    let mut at = 0;
+    while at < pdus.len() {
+        pdus[at] = 2;
+        let length: [u8; 4] = pdus[at + 4..at + 8].try_into().unwrap();
+        at += u32::from_be_bytes(length) as usize;
+    }
+    pdus
 }
 
 /// A query of the client: `None` for the whole set, or the session and serial number of what it has.

@@ -1,13 +1,14 @@
 //! VRPs from a cache: the answers of one that behaves, drops, resets and lies.
 
+mod aspas;
 mod cache;
 mod serials;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_rpki::rtr::{RtrFollower, RtrOptions};
+use fibula_rpki::rtr::{RtrEvent, RtrFollower, RtrNotify, RtrOptions};
 use fibula_rpki::{CacheState, LiveVrps, Vrp};
 
 use cache::{Cache, Connection, end, notify, origin, pdu, reset, response};
@@ -199,8 +200,54 @@ fn a_set_expires_and_comes_back() {
     until("the first set", || held(&vrps) == Some(vec![A.to_owned()]));
     until("it expires", || held(&vrps).is_none());
     assert_eq!(vrps.caches()[0].expires, None);
+    assert_eq!((vrps.caches()[0].vrps, vrps.caches()[0].aspas), (0, 0));
     until("the next set", || held(&vrps) == Some(vec![B.to_owned()]));
     drop(follower);
+    cache.done();
+}
+
+#[test]
+fn what_happens_is_told() {
+    let cache = Cache::new(vec![
+        Box::new(|mut connection| {
+            first(7, 1, &[A, B])(&mut connection);
+            connection.send(&notify(7, 2));
+            assert_eq!(connection.query(), Some((7, 1)));
+            connection.send(&[response(7), origin(vrp(B), false), end(7, 2)].concat());
+            connection.send(&notify(7, 3));
+            assert_eq!(connection.query(), Some((7, 2)));
+            connection.send(&reset());
+            assert_eq!(connection.query(), None);
+            connection.send(&whole(8, 3, &[A, B, C]));
+        }),
+        // Longer than the set lives.
+        Box::new(|_| thread::sleep(Duration::from_millis(1500))),
+        Box::new(|mut connection| {
+            first(8, 4, &[])(&mut connection);
+            connection.wait();
+        }),
+    ]);
+    let told = Arc::<Mutex<Vec<(String, bool)>>>::default();
+    let mut options = options(&[&cache]);
+    options.longest = Duration::from_millis(300);
+    let (list, endpoint) = (Arc::clone(&told), cache.endpoint.clone());
+    options.notify = Some(RtrNotify(Arc::new(move |from, event: RtrEvent<'_>| {
+        assert_eq!(from, endpoint);
+        list.lock().unwrap().push((event.to_string(), event.is_trouble()));
+    })));
+    let (_, follower) = follow(options);
+    until("all", || told.lock().unwrap().len() == 6);
+    drop(follower);
+    let told = told.lock().unwrap();
+    let expected = [
+        ("connected, serial 1: 2 VRPs, 0 ASPAs", false),
+        ("sent everything anew: 3 VRPs, 0 ASPAs", false),
+        ("lost: the cache closed the connection", true),
+        ("its VRPs have expired: routes have no validity", true),
+        ("lost: no whole answer in time", true),
+        ("connected, serial 4: 0 VRPs, 0 ASPAs", false),
+    ];
+    assert_eq!(*told, expected.map(|(text, is_trouble)| (text.to_owned(), is_trouble)));
     cache.done();
 }
 

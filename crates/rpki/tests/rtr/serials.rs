@@ -1,24 +1,32 @@
 //! A cache by another implementation, whose set changes at random: at each serial, what is held is what it has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fibula_core::AnyPrefix;
 use fibula_rpki::rtr::RtrOptions;
-use fibula_rpki::{Vrp, Vrps};
+use fibula_rpki::{Aspas, Vrp, Vrps};
 use futures_util::stream::unfold;
 use rpki::resources::addr::{MaxLenPrefix, Prefix};
 use rpki::rtr::payload::{Action, Payload, PayloadRef, Timing};
+use rpki::rtr::pdu::ProviderAsns;
 use rpki::rtr::server::{NotifySender, PayloadDiff, PayloadSet, PayloadSource, Server};
 use rpki::rtr::state::State;
 
 use super::{follow, until};
 
+/// What a cache has at a serial.
+#[derive(Clone, Default)]
+struct Data {
+    vrps: BTreeSet<Vrp>,
+    aspas: BTreeMap<u32, BTreeSet<u32>>,
+}
+
 /// The sets of all serials so far.
 #[derive(Clone, Default)]
-struct Source(Arc<Mutex<(Vec<BTreeSet<Vrp>>, State)>>);
+struct Source(Arc<Mutex<(Vec<Data>, State)>>);
 
 struct Items(std::vec::IntoIter<(Payload, Action)>, Option<Payload>);
 
@@ -31,6 +39,11 @@ fn payload(vrp: &Vrp) -> Payload {
     };
     let prefix = MaxLenPrefix::new(prefix.unwrap(), Some(vrp.max_len())).unwrap();
     Payload::origin(prefix, vrp.asn().into())
+}
+
+fn aspa(customer: u32, providers: &BTreeSet<u32>) -> Payload {
+    let providers = ProviderAsns::try_from_iter(providers.iter().map(|&asn| asn.into()));
+    Payload::aspa(customer.into(), providers.unwrap())
 }
 
 impl Items {
@@ -68,8 +81,10 @@ impl PayloadSource for Source {
 
     fn full(&self) -> (State, Items) {
         let all = self.0.lock().unwrap();
-        let set = all.0.last().unwrap().iter().map(|vrp| (payload(vrp), Action::Announce));
-        (all.1, Items::of(set))
+        let data = all.0.last().unwrap();
+        let vrps = data.vrps.iter().map(payload);
+        let aspas = data.aspas.iter().map(|(customer, providers)| aspa(*customer, providers));
+        (all.1, Items::of(vrps.chain(aspas).map(|payload| (payload, Action::Announce))))
     }
 
     fn diff(&self, state: State) -> Option<(State, Items)> {
@@ -81,9 +96,15 @@ impl PayloadSource for Source {
         let behind = all.1.serial().0.wrapping_sub(state.serial().0) as usize;
         let at = all.0.len().checked_sub(behind + 1).filter(|_| behind <= 8)?;
         let (old, new) = (&all.0[at], all.0.last().unwrap());
-        let gone = old.difference(new).map(|vrp| (payload(vrp), Action::Withdraw));
-        let come = new.difference(old).map(|vrp| (payload(vrp), Action::Announce));
-        Some((all.1, Items::of(gone.chain(come))))
+        let gone = old.vrps.difference(&new.vrps).map(|vrp| (payload(vrp), Action::Withdraw));
+        let come = new.vrps.difference(&old.vrps).map(|vrp| (payload(vrp), Action::Announce));
+        let none = BTreeSet::new();
+        let withdrawn = old.aspas.keys().filter(|customer| !new.aspas.contains_key(customer));
+        let withdrawn = withdrawn.map(|customer| (aspa(*customer, &none), Action::Withdraw));
+        let changed =
+            new.aspas.iter().filter(|(of, providers)| old.aspas.get(of) != Some(providers));
+        let changed = changed.map(|(of, providers)| (aspa(*of, providers), Action::Announce));
+        Some((all.1, Items::of(gone.chain(come).chain(withdrawn).chain(changed))))
     }
 
     fn timing(&self) -> Timing {
@@ -96,7 +117,7 @@ fn at_each_serial_the_set_is_that_of_the_cache() {
     let mut random = fibula_testkit::Rng::new(3);
     let mut draw = |below: u64| random.below(below);
     let source = Source::default();
-    source.0.lock().unwrap().0.push(BTreeSet::new());
+    source.0.lock().unwrap().0.push(Data::default());
     let mut notify = NotifySender::new();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -116,8 +137,15 @@ fn at_each_serial_the_set_is_that_of_the_cache() {
     let (live, follower) = follow(options);
     until("the first, empty set", || live.current().vrps.is_some());
 
-    let mut set = BTreeSet::<Vrp>::new();
+    let (mut set, mut aspas) = (BTreeSet::<Vrp>::new(), BTreeMap::<u32, BTreeSet<u32>>::new());
     for round in 0..60 {
+        for _ in 0..draw(6) {
+            let customer = draw(20) as u32;
+            match draw(3) {
+                0 => drop(aspas.remove(&customer)),
+                _ => drop(aspas.insert(customer, (0..=draw(4)).map(|_| draw(30) as u32).collect())),
+            }
+        }
         for _ in 0..=draw(200) {
             let prefix = if draw(2) == 0 {
                 AnyPrefix::masked(
@@ -140,7 +168,7 @@ fn at_each_serial_the_set_is_that_of_the_cache() {
         }
         let state = {
             let mut all = source.0.lock().unwrap();
-            all.0.push(set.clone());
+            all.0.push(Data { vrps: set.clone(), aspas: aspas.clone() });
             all.1.inc();
             // Sometimes the cache forgets its session.
             if draw(15) == 0 {
@@ -153,6 +181,9 @@ fn at_each_serial_the_set_is_that_of_the_cache() {
         until("the serial", || live.caches()[0].session == here);
         let expected = Vrps::new(set.iter().copied());
         let now = live.current();
+        let all = aspas.iter().map(|(of, providers)| (*of, providers.iter().copied().collect()));
+        assert_eq!(*now.aspas, all.collect::<Aspas>(), "round {round}");
+        assert_eq!(live.caches()[0].aspas, aspas.len(), "round {round}");
         let now = now.vrps.as_ref().unwrap();
         assert_eq!(now.len(), expected.len(), "round {round}");
         for vrp in &set {

@@ -134,7 +134,7 @@ fn shapes(site: &Site, changes: &[Changed]) -> Vec<api::Change> {
     });
     // After the changes: a session that began to send its table before one of them is seen to do so.
     let sessions = site.sessions();
-    let names = names.validated(site.vrps());
+    let names = site.validated(names);
     let base = base(site);
     let shape = |(change, (table, session, is_stale)): (&Changed, OfChange)| api::Change {
         resent: is_stale

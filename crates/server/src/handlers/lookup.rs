@@ -38,7 +38,7 @@ fn of_family<A: Addr>(
     table: Option<&str>,
 ) -> Result<Vec<api::TableLookup>, Refusal> {
     let Seen { sequence, names, tables } = site.live.with_rib(|rib| look(rib, host, table))?;
-    let names = names.validated(site.vrps());
+    let names = site.validated(names);
     let of_table = |(table, found): (TableName, Chain<A>)| {
         let covering: Vec<_> =
             found.iter().map(|(prefix, path)| names.route(A::any(*prefix), path)).collect();

@@ -189,7 +189,7 @@ impl<A: Addr> Walk<A> {
                 return None;
             }
             site.live.with_rib(|rib| self.decide(rib));
-            self.names = self.names.take().map(|names| names.validated(site.vrps()));
+            self.names = self.names.take().map(|names| site.validated(names));
         }
         let ((prefix, why), names) = (self.found.front()?, self.names.as_ref()?);
         let (paths, begin) = (why.paths(), self.written);

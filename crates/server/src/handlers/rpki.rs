@@ -30,6 +30,7 @@ pub(crate) fn status(site: &Arc<Site>, params: &Params) -> Answer {
         caches: vrps.caches().into_iter().map(cache).collect(),
         known: now.vrps.is_some(),
         vrps: api::RouteCounts { ipv4, ipv6 },
+        aspas: now.aspas.len(),
         generation: now.number,
         validated: counts.validated,
         changed: counts.changed,
@@ -50,6 +51,7 @@ fn cache(status: CacheStatus) -> api::RpkiCache {
         session: status.session.map(|(session, _)| session),
         serial: status.session.map(|(_, serial)| serial),
         vrps: status.vrps,
+        aspas: status.aspas,
         updated: status.updated.map(rfc3339),
         expires: status.expires.map(rfc3339),
         updates: status.updates,
@@ -77,6 +79,8 @@ pub(crate) fn metrics(vrps: &LiveVrps, text: &mut Text) {
     for (family, count) in ["ipv4", "ipv6"].into_iter().zip(by_family(&now)) {
         text.sample("rpki_vrps", &[("family", family)], count);
     }
+    let aspas = now.aspas.len() as u64;
+    text.one("rpki_aspas", "gauge", "ASes whose providers are known by ASPAs in use.", aspas);
     let known = u8::from(now.vrps.is_some());
     text.one("rpki_known", "gauge", "Whether VRPs are known and not expired.", known);
     text.one("rpki_generation", "counter", "Sets of VRPs so far.", now.number);
