@@ -75,6 +75,11 @@ test_programs() {
     else
         step "the looking glass: SKIPPED, no Chromium is installed (./dev glass installs it)"
     fi
+    if have promtool; then
+        step "alerts"; alerts
+    else
+        step "alerts: SKIPPED, promtool is not installed (Debian: prometheus)"
+    fi
     if hardware_is_there; then
         step "pipelines in hardware, small"; hardware_short
     else
@@ -86,4 +91,12 @@ test_programs() {
     # Examples are named for the features of the tests.
     step "documentation"; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --lib --examples --quiet
     times
+}
+
+# The alerts of packaging, read and tried by Prometheus's own tool.
+alerts() {
+    cd packaging/prometheus
+    promtool check rules fibula.rules.yml
+    promtool test rules fibula.rules.test.yml
+    cd - >/dev/null
 }

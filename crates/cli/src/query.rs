@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use fibula_core::AnyPrefix;
 use fibula_fib::{EngineChoice, Fib, Match, Typed};
 use fibula_server::api::{Lookup, OriginValidity, PrefixPaths, Route, Routes, Search};
-use fibula_server::client::Client;
+use fibula_server::client::{Client, RouteQuery};
 use serde_json::{Map, json};
 
 use crate::asking::{ServerArgs, attributes, peer};
@@ -22,10 +22,12 @@ Examples:
   fibula query --view covered 193.0.0.0/16
   fibula query --server https://lg.example --table bgp AS3333
   fibula query --file rib.fib --json 193.0.6.139
+  fibula query --path-regex _3333$ --community '64500:*'
 
 For an address, all routes that cover it are printed, the longest first; for a prefix, every peer's
 path and why the best one is best; for an AS, the prefixes that it originates; for other text, the
-peers whose names contain it.
+peers whose names contain it. With --origin-as, --community or --path-regex, the best routes that fit
+all of them are printed.
 
 Exit code 1 if there is no route, AS or peer for a question.";
 
@@ -34,8 +36,20 @@ Exit code 1 if there is no route, AS or peer for a question.";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Addresses, prefixes, AS64500, parts of peers' names
-    #[arg(value_name = "QUESTION", required = true)]
+    #[arg(value_name = "QUESTION", required_unless_present_any = ["origin_as", "community", "path_regex"])]
     questions: Vec<String>,
+    /// Best routes that this AS originates
+    #[arg(long, value_name = "AS", value_parser = parse_as, conflicts_with_all = ["questions", "file"])]
+    origin_as: Option<u32>,
+    /// Best routes with one of these communities; * is any part (64500:*, 64500:1:*)
+    #[arg(long, value_name = "COMMUNITY,...", conflicts_with_all = ["questions", "file"])]
+    community: Option<String>,
+    /// Best routes whose AS path matches this regular expression; _ is the beginning, the end or what is between two AS
+    #[arg(long, value_name = "REGEX", conflicts_with_all = ["questions", "file"])]
+    path_regex: Option<String>,
+    /// Maximum number of best routes to print
+    #[arg(long, value_name = "N", conflicts_with = "questions")]
+    limit: Option<u64>,
     #[command(flatten)]
     server: ServerArgs,
     /// A file in place of a server: a snapshot, a checkpoint, table files
@@ -52,6 +66,10 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     read: ReadArgs,
+}
+
+fn parse_as(text: &str) -> Result<u32, &'static str> {
+    fibula_rpki::parse_asn(text).ok_or("an AS is a number, as 64500 or AS64500")
 }
 
 /// The routes of a prefix to print.
@@ -93,7 +111,9 @@ impl<'a> Question<'a> {
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut out = output::stdout();
     let mut is_found = true;
-    if args.file.is_empty() {
+    if args.questions.is_empty() {
+        is_found = filter(args, &mut out)?;
+    } else if args.file.is_empty() {
         let mut client = args.server.client()?;
         for question in &args.questions {
             is_found &= ask_server(args, &mut client, Question::new(question), &mut out)?;
@@ -109,6 +129,39 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     out.flush()?;
     Ok(if is_found { Outcome::Done } else { Outcome::Negative })
+}
+
+/// Prints the best routes that fit; false if there is none.
+fn filter(args: &Args, out: &mut impl Write) -> Result<bool, Failure> {
+    let wanted = RouteQuery {
+        origin_as: args.origin_as,
+        community: args.community.as_deref(),
+        path_regex: args.path_regex.as_deref(),
+        table: args.table.as_deref(),
+    };
+    let (mut count, mut failed) = (0, None);
+    args.server.client()?.filter(&wanted, |found| {
+        if args.limit.is_some_and(|limit| limit <= count) {
+            return false;
+        }
+        count += 1;
+        let printed = match args.json {
+            true => json_line(out, &found),
+            false => {
+                let Route { prefix, peer: of, attributes: set, rpki, aspa, .. } = &found.route;
+                let (set, validity) = (attributes(set), validity(rpki, aspa));
+                let line =
+                    writeln!(out, "{prefix} in {}  {set}{validity}  ({})", found.table, peer(of));
+                line.map_err(Failure::from)
+            }
+        };
+        failed = printed.err();
+        failed.is_none()
+    })?;
+    match failed {
+        Some(failed) => Err(failed),
+        None => Ok(count > 0),
+    }
 }
 
 /// Sends the query and prints the answer; false if nothing was found.

@@ -100,6 +100,17 @@ fn servers_answer_all_queries() {
     let found: Value = serde_json::from_str(&ask(&["--json", "193.0.6.139"])).unwrap();
     assert_eq!(found["tables"][0]["match"]["prefix"], "193.0.0.0/21");
 
+    let best = "193.0.0.0/8 in bgp  AS path 64500 3333, RPKI not-found, ASPA valid  (AS64500 (10.0.0.1))\n";
+    assert_eq!(ask(&["--path-regex", "_3333$", "--limit", "1"]), best);
+    assert_eq!(ask(&["--origin-as", "AS3333", "--path-regex", "^64500_"]).lines().count(), 2);
+    let line: Value =
+        serde_json::from_str(&ask(&["--origin-as", "3333", "--limit", "1", "--json"])).unwrap();
+    assert_eq!((&line["table"], &line["route"]["prefix"]), (&"bgp".into(), &"193.0.0.0/8".into()));
+    assert_eq!(execute(&["query", "--server", &url, "--community", "64500:*"]).code, 1);
+    let refused = execute(&["query", "--server", &url, "--community", "64500"]);
+    assert!(refused.code == 2 && refused.err.contains("a community is 64500:1"), "{}", refused.err);
+    assert_eq!(execute(&["query", "--server", &url, "--community", "1:1", "AS3333"]).code, 2);
+
     let none = execute(&["query", "--server", &url, "10.0.0.1", "193.0.6.139"]);
     assert_eq!(
         (none.code, none.out.contains("10.0.0.1 in bgp:\n  no route\n")),

@@ -427,7 +427,18 @@ fn the_run_without_vectors_leaves_out_what_says_so() {
 #[test]
 fn the_servers_files_use_what_is_below() {
     const ORDER: [&[&str]; 5] = [
-        &["http", "table", "counts", "logs", "convert", "frozen", "metrics_text", "options", "api"],
+        &[
+            "http",
+            "table",
+            "counts",
+            "logs",
+            "convert",
+            "filter",
+            "frozen",
+            "metrics_text",
+            "options",
+            "api",
+        ],
         &["site"],
         &["handlers"],
         &["openapi", "endpoints"],

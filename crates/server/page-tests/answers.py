@@ -111,10 +111,26 @@ class Answers(Case):
         self.page.click(".detail td a", "AS64501")
         self.page.says("AS64501 (10.0.0.2)", "h1")
 
+    def test_routes_by_community_and_path(self):
+        self.open()
+        for question, parameters in [("64500:*", "community=64500:*"), ("_1103_", "path_regex=_1103_"), ("3333$", "path_regex=3333$")]:
+            self.ask(question)
+            self.page.says(question, "h1")
+            expected = self.api(f"filter?{parameters}")["routes"]
+            self.assertGreater(len(expected), 1)
+            self.page.until(f"document.querySelectorAll('main tbody tr').length === {len(expected)}")
+            rows = self.columns("main tbody tr")
+            self.assertEqual([(row["Table"], row["Prefix"]) for row in rows], [(found["table"], found["route"]["prefix"]) for found in expected])
+            self.assertEqual(rows[0]["Communities"], expected[0]["route"]["attributes"].get("communities", ""))
+        self.page.click("main tbody td.mono a", PREFIX)
+        self.page.until(f"document.querySelector('h1')?.innerText === '{PREFIX}'")
+        self.open("/?q=65000:1")
+        self.page.says("0 best routes", "main")
+
     def test_text_that_means_nothing(self):
         self.open()
         self.ask("no such thing")
-        self.page.says('"no such thing" is no address, no prefix, no AS number and no part of the name of a peer.')
+        self.page.says('"no such thing" is no address, no prefix, no AS number, no community (64500:1), no AS path (_64500_) and no part of the name of a peer.')
         self.assertEqual(self.api("search?q=no+such+thing")["is"], "nothing")
         self.open("/?q=8.8.8.8&table=none")
         self.page.until("document.querySelector('main [role=alert]')")

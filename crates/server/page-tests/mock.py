@@ -2,6 +2,7 @@
 
 import json
 import queue
+import re
 import socket
 import threading
 import time
@@ -236,7 +237,7 @@ class Answers(BaseHTTPRequestHandler):
         for start, answer in [("/v1/lookup/", self.lookup), ("/v1/routes/", self.routes)]:
             if path.startswith(start):
                 return "application/json", json.dumps(answer(path[len(start):], query)).encode()
-        plain = {"/v1/peers": self.peers, "/v1/search": self.search, "/v1/history": self.past, "/v1/table": self.table, "/v1/histogram": self.histogram}
+        plain = {"/v1/peers": self.peers, "/v1/search": self.search, "/v1/filter": self.filter, "/v1/history": self.past, "/v1/table": self.table, "/v1/histogram": self.histogram}
         if path not in plain:
             raise Refused(404, f"There is nothing at {path}.")
         return "application/json", json.dumps(plain[path](query)).encode()
@@ -311,6 +312,24 @@ class Answers(BaseHTTPRequestHandler):
             return {"q": q, "is": "as", "asn": int(asn), "origins": tables, "peers": [p for p in self.peers({})["peers"] if p["asn"] == int(asn)], "truncated": more, **cursor}
         found = [p for p in self.peers({})["peers"] if q.lower() in p["name"].lower() or q.lower() in p["source"].lower()]
         return {"q": q, "is": "peer" if found else "nothing", "peers": found, "truncated": False}
+
+    def filter(self, query):
+        path = re.compile(query.get("path_regex", "").replace("_", "(?:^|[ {},]|$)"))
+        community = re.compile(re.escape(query.get("community", "*")).replace(r"\*", r"[^:]*"))
+
+        def fits(attributes):
+            words = attributes.get("communities", "").split()
+            return path.search(attributes.get("as_path", "")) and ("community" not in query or any(map(community.fullmatch, words)))
+
+        found, read = [], 0
+        for name, routes in self.mock.chosen(query).items():
+            for prefix in sorted(routes, key=lambda p: (":" in p, int(ip_network(p).network_address), ip_network(p).prefixlen)):
+                route = self.mock.route(prefix, routes[prefix])
+                read += 1
+                if route["attributes"]["kind"] == "bgp" and fits(route["attributes"]):
+                    found.append({"table": name, "route": route})
+        begin, limit = int(query.get("after", 0)), int(query.get("limit", 100))  # a number here, as of search
+        return {"routes": found[begin:begin + limit], "read": read, "next": str(begin + limit) if len(found) > begin + limit else None}
 
     def past(self, query):
         wanted = self.mock.wanted(query)

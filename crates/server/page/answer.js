@@ -1,7 +1,8 @@
-// What a question means, and its answer: an address, a prefix, an AS or a peer.
+// What a question means, and its answer: an address, a prefix, an AS, a peer, a community or an AS path.
 
 import { get, segment } from "./api.js";
 import { ask, count, h, many, section, svg, time } from "./dom.js";
+import { filtered, filterOf } from "./filter.js";
 import { hilbert } from "./hilbert.js";
 import { changes, detail, refill, refreshed, throttled } from "./prefix.js";
 import { brief, isV6, lengthOf, peerLink, size } from "./routes.js";
@@ -12,13 +13,15 @@ const MORE = 100;
 const MOST = 1000;
 
 export async function answer(question, signal) {
+    const filter = filterOf(question.q);
+    if (filter) return filtered(question, filter, signal);
     const meaning = await search(question, 1, signal);
     switch (meaning.is) {
         case "address": return chains(question, signal, addressChains);
         case "prefix": return chains({ ...question, asked: meaning.prefix ?? question.q }, signal, prefixChains);
         case "as": return system(question, meaning, signal);
         case "peer": return peers(question, meaning, signal);
-        case "nothing": return plain(`"${question.q}" is no address, no prefix, no AS number and no part of the name of a peer.`);
+        case "nothing": return plain(`"${question.q}" is no address, no prefix, no AS number, no community (64500:1), no AS path (_64500_) and no part of the name of a peer.`);
         default: return plain(`This page does not know what "${meaning.is}" is: it is older than the server.`);
     }
 }

@@ -207,6 +207,27 @@ pub struct Path {
     pub aspa: Option<String>,
 }
 
+/// The best routes that a filter wants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Filtered {
+    /// The routes, by table, family and prefix.
+    pub routes: Vec<TableRoute>,
+    /// How many routes were read for this answer.
+    pub read: u64,
+    /// The value of `after` for the next answer; null at the end. An answer may have fewer routes than its limit, or
+    /// none, because reading them took too long.
+    pub next: Option<String>,
+}
+
+/// The best route of a prefix in a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TableRoute {
+    /// The table's name.
+    pub table: String,
+    /// The route.
+    pub route: Route,
+}
+
 /// The validator's caches, their VRPs, and the routes whose validity changed with them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RpkiStatus {

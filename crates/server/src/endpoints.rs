@@ -3,7 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::handlers::{
-    alarms, bulk, changes, health, lookup, metrics, page, peers, routes, rpki, search, tables,
+    alarms, bulk, changes, filter, health, lookup, metrics, page, peers, routes, rpki, search,
+    tables,
 };
 use crate::http::answer::{Answer, JSON, whole};
 use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
@@ -54,7 +55,7 @@ const GET: Endpoint<Handler> = Endpoint {
 };
 
 /// Number of endpoints.
-const COUNT: usize = 18;
+const COUNT: usize = 19;
 
 /// The endpoints; the most frequent ones come first.
 pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
@@ -170,6 +171,30 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
         returns: Returns::Json("Search"),
         refusals: &[404],
         handler: Handler::Slow(search::search),
+        ..GET
+    },
+    Endpoint {
+        path: "/v1/filter",
+        summary: "The best routes of BGP that fit all parameters, in pages.",
+        query: &[
+            number("origin_as", 0, u32::MAX as u64, "Routes that this AS originates."),
+            text(
+                "community",
+                "Routes with one of these communities, separated by commas: 64500:1, 64500:1:2, rt:64500:1; * is any \
+                 part.",
+            ),
+            text(
+                "path_regex",
+                "Routes whose AS path, such as `64500 64501 {64502,64503}`, matches this regular expression; _ is the \
+                 beginning, the end, or what is between two AS.",
+            ),
+            text("table", "The table; by default, all tables."),
+            number("limit", 1, filter::MOST, "Maximum number of routes (default 100)."),
+            text("after", "Continues after the previous answer: its value of `next`."),
+        ],
+        returns: Returns::Json("Filtered"),
+        refusals: &[404],
+        handler: Handler::Slow(filter::filter),
         ..GET
     },
     Endpoint {

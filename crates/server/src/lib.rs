@@ -46,6 +46,7 @@ mod copies;
 mod counts;
 mod dispatch;
 mod endpoints;
+mod filter;
 mod frozen;
 mod handlers;
 mod http;
@@ -59,6 +60,7 @@ mod table;
 
 pub use convert::peer_name;
 pub use copies::{TableCopies, TableCopy};
+pub use filter::{CommunityPattern, PathFilter, PathPattern};
 pub use metrics_text::{MetricsText, MoreMetrics};
 pub use options::{ActiveAlarms, Limits, Obstacle, ServerOptions, TlsFiles};
 pub use server::{Server, ServerError};

@@ -16,6 +16,7 @@ use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
     api::Routes,
     api::Peers,
     api::Search,
+    api::Filtered,
     api::History,
     api::Change,
     api::Lost,

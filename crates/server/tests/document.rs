@@ -108,6 +108,8 @@ fn sample(parameter: &Value) -> String {
         "prefix" | "after" => "10.0.0.0/8".to_owned(),
         "table" => "bgp".to_owned(),
         "q" => "AS64600".to_owned(),
+        "community" => "64500:*".to_owned(),
+        "path_regex" => "_64600$".to_owned(),
         "column" => "address".to_owned(),
         "add" => "prefix,origin_as".to_owned(),
         name => match &parameter["schema"] {
@@ -257,7 +259,7 @@ fn the_document_and_the_server_agree() {
             }
         }
     }
-    assert_eq!(operations, 18);
+    assert_eq!(operations, 19);
 }
 
 /// The check above detects errors.

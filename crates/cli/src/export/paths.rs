@@ -1,10 +1,8 @@
 //! `fibula export --paths`: all paths of all peers, as columns.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::str::FromStr;
 use std::time::Instant;
 
 use clap::Args as ClapArgs;
@@ -14,7 +12,7 @@ use fibula_export::{BgpPath, ExportError, PathsFormat, PathsWriter};
 use fibula_fib::{Fib, FibOptions};
 use fibula_ingest::{Damage, PeerInfo, Sink};
 use fibula_rib::PeerChoice;
-use regex::Regex;
+use fibula_server::{CommunityPattern, PathFilter, PathPattern};
 
 use super::{Args, To};
 use crate::failure::{Failure, Outcome};
@@ -40,61 +38,16 @@ pub struct PathArgs {
     origin_as: Vec<u32>,
     /// Only paths whose text (64500 64501 {64502,64503}) matches this regular expression; _ is the beginning, the end
     /// or what is between two AS
-    #[arg(long, value_name = "REGEX", value_parser = parse_regex, requires = "paths")]
-    path_regex: Option<Regex>,
+    #[arg(long, value_name = "REGEX", requires = "paths")]
+    path_regex: Option<PathPattern>,
     /// Only paths with one of these communities; * is any part (64500:*, rt:64500:*), others are hexadecimal (0x...)
     #[arg(long, value_name = "COMMUNITY,...", value_delimiter = ',', requires = "paths")]
-    community: Vec<Community>,
+    community: Vec<CommunityPattern>,
 }
 
 fn parse_as(text: &str) -> Result<u32, String> {
     let digits = text.strip_prefix("AS").unwrap_or(text);
     digits.parse().map_err(|_| "an AS is a number, as 64500 or AS64500".to_owned())
-}
-
-fn parse_regex(text: &str) -> Result<Regex, String> {
-    Regex::new(&text.replace('_', "(?:^|[ {},]|$)")).map_err(|error| error.to_string())
-}
-
-/// A pattern of communities, by the parts between colons.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Community(Vec<String>);
-
-impl FromStr for Community {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_number = |part: &str| part == "*" || part.parse::<u32>().is_ok();
-        let is_hex = |digits: &str| {
-            matches!(digits.len(), 16 | 40) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-        };
-        let text = text.to_ascii_lowercase();
-        let parts: Vec<_> = text.split(':').collect();
-        let is_community = match *parts {
-            ["rt" | "soo", of, number] => {
-                (is_number(of) || of.parse::<Ipv4Addr>().is_ok()) && is_number(number)
-            }
-            [bytes] => bytes.strip_prefix("0x").is_some_and(is_hex),
-            _ => matches!(parts.len(), 2 | 3) && parts.iter().all(|part| is_number(part)),
-        };
-        match is_community {
-            true => Ok(Self(parts.into_iter().map(str::to_owned).collect())),
-            false => Err(
-                "a community is 64500:1, 64500:1:2, rt:64500:1, soo:64500:1 or 0x and 16 or 40 digits; * is any \
-                     part",
-            ),
-        }
-    }
-}
-
-impl Community {
-    fn matches(&self, community: &str) -> bool {
-        let parts = community.split(':');
-        // A part of an extended community is its kind, which is no number.
-        let is_any = |part: &str, wanted: &str| wanted == "*" && !matches!(part, "rt" | "soo");
-        parts.clone().count() == self.0.len()
-            && parts.zip(&self.0).all(|(part, wanted)| part == wanted || is_any(part, wanted))
-    }
 }
 
 /// The requested format, or the one of the output's file name.
@@ -130,6 +83,12 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let read = &args.table.read;
     let sources = args.table.all_sources()?;
     same::refuse_tables(&sources, &args.output)?;
+    let PathArgs { origin_as, path_regex, community, .. } = &args.paths;
+    let filter = PathFilter {
+        origins: origin_as.clone(),
+        path: path_regex.clone(),
+        communities: community.clone(),
+    };
     let within = args.paths.within.as_ref().map(covering).transpose()?;
     let started = Instant::now();
     let mut out = Output::create(&args.output)?;
@@ -142,7 +101,7 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         };
         let mut sink = Paths {
             writer: &mut writer,
-            args: &args.paths,
+            filter: &filter,
             peer: &read.peer.0,
             within: within.as_ref(),
             peers: Vec::new(),
@@ -195,7 +154,7 @@ impl Stopped {
 /// The paths of one source.
 struct Paths<'a, 'o> {
     writer: &'a mut PathsWriter<&'o mut Output>,
-    args: &'a PathArgs,
+    filter: &'a PathFilter,
     peer: &'a PeerChoice,
     within: Option<&'a Fib>,
     peers: Vec<Option<PeerInfo>>,
@@ -249,19 +208,9 @@ impl Paths<'_, '_> {
     }
 
     fn wants(&self, prefix: AnyPrefix, bgp: Option<&BgpAttributes<'_>>) -> bool {
-        let PathArgs { origin_as, path_regex, community, .. } = self.args;
-        let is_attribute = !origin_as.is_empty() || path_regex.is_some() || !community.is_empty();
         let attributes = match bgp {
-            None => !is_attribute,
-            Some(bgp) => {
-                (origin_as.is_empty() || bgp.origin_as.is_some_and(|of| origin_as.contains(&of)))
-                    && path_regex.as_ref().is_none_or(|regex| regex.is_match(bgp.as_path))
-                    && (community.is_empty()
-                        || [bgp.communities, bgp.extended_communities]
-                            .iter()
-                            .flat_map(|text| text.split_ascii_whitespace())
-                            .any(|found| community.iter().any(|wanted| wanted.matches(found))))
-            }
+            None => self.filter.is_empty(),
+            Some(bgp) => self.filter.matches(bgp),
         };
         let covers = |fib: &Fib| fib.covering(prefix).is_ok_and(|mut found| found.next().is_some());
         attributes && self.within.is_none_or(covers)
@@ -319,49 +268,5 @@ impl Sink for Paths<'_, '_> {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn communities_by_part() {
-        let matches = |pattern: &str, text| pattern.parse::<Community>().unwrap().matches(text);
-        assert!(matches("64500:1", "64500:1") && matches("64500:*", "64500:77"));
-        assert!(matches("*:1:*", "2:1:3") && !matches("64500:*", "64500:1:2"));
-        assert!(!matches("64500:1", "64500:11") && !matches("64500:*", "6450:1"));
-        assert!(matches("rt:64500:*", "rt:64500:9") && matches("RT:*:9", "rt:192.0.2.1:9"));
-        assert!(!matches("rt:64500:9", "soo:64500:9") && !matches("*:64500:9", "rt:64500:9"));
-        assert!(!matches("rt:64500:9", "64500:9") && matches("soo:192.0.2.1:9", "soo:192.0.2.1:9"));
-        assert!(matches("0x030C000000000008", "0x030c000000000008"));
-        for bad in [
-            "",
-            "64500",
-            "a:b",
-            "1:2:3:4",
-            "64500:",
-            "64500:4294967296",
-            "rt:1",
-            "rt:1:2:3",
-            "rt:1:192.0.2.1",
-            "0x03",
-            "0x030c00000000000g",
-            "030c000000000008",
-        ] {
-            assert!(bad.parse::<Community>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn underscores_stand_between_autonomous_systems() {
-        let matches = |regex: &str, path| parse_regex(regex).unwrap().is_match(path);
-        assert!(
-            matches("_64501_", "64500 64501 64502") && matches("_64502_", "64500 {64501,64502}")
-        );
-        assert!(matches("^64500_", "64500 64501") && matches("_64501$", "64500 64501"));
-        assert!(!matches("_6450_", "64500 64501") && !matches("^64501", "64500 64501"));
-        assert!(parse_regex("(").is_err());
     }
 }

@@ -221,7 +221,7 @@ fn what_happens_is_told() {
             connection.send(&whole(8, 3, &[A, B, C]));
         }),
         // Longer than the set lives.
-        Box::new(|_| thread::sleep(Duration::from_millis(1500))),
+        Box::new(|_| thread::sleep(Duration::from_millis(2500))),
         Box::new(|mut connection| {
             first(8, 4, &[])(&mut connection);
             connection.wait();
@@ -229,7 +229,7 @@ fn what_happens_is_told() {
     ]);
     let told = Arc::<Mutex<Vec<(String, bool)>>>::default();
     let mut options = options(&[&cache]);
-    options.longest = Duration::from_millis(300);
+    options.longest = Duration::from_secs(1);
     let (list, endpoint) = (Arc::clone(&told), cache.endpoint.clone());
     options.notify = Some(RtrNotify(Arc::new(move |from, event: RtrEvent<'_>| {
         assert_eq!(from, endpoint);

@@ -31,6 +31,7 @@ use crate::api;
 use crate::http::body::Payload;
 pub use error::ClientError;
 use error::of_tls;
+pub use search::RouteQuery;
 
 /// The server, and the options for requests.
 #[derive(Clone, Debug)]

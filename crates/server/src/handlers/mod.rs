@@ -3,6 +3,7 @@
 pub(crate) mod alarms;
 pub(crate) mod bulk;
 pub(crate) mod changes;
+pub(crate) mod filter;
 pub(crate) mod health;
 pub(crate) mod lookup;
 pub(crate) mod metrics;

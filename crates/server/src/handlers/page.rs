@@ -42,6 +42,7 @@ files! {
     "app.js" SCRIPT,
     "charts.js" SCRIPT,
     "dom.js" SCRIPT,
+    "filter.js" SCRIPT,
     "hilbert.js" SCRIPT,
     "overview.js" SCRIPT,
     "prefix.js" SCRIPT,

@@ -108,13 +108,13 @@ fn asn(text: &str) -> Option<u32> {
 
 /// Where an answer continues: after a prefix of a table, in the order of the tables' numbers. As a text it is the
 /// table's name, a comma, and the prefix.
-struct Cursor {
-    vrf: Vrf,
-    prefix: AnyPrefix,
+pub(super) struct Cursor {
+    pub(super) vrf: Vrf,
+    pub(super) prefix: AnyPrefix,
 }
 
 impl Cursor {
-    fn new(site: &Site, text: &str) -> Result<Self, Refusal> {
+    pub(super) fn new(site: &Site, text: &str) -> Result<Self, Refusal> {
         let Some((table, after)) = text.rsplit_once(',') else {
             return Err(Refusal::bad(format_args!(
                 "the parameter after is {}; it is the value of `next` in the previous answer",
