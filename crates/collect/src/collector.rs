@@ -1,6 +1,8 @@
 //! A collector that runs.
 
 use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +12,12 @@ use fibula_flows::FlowDecoder;
 
 use crate::columns::FlowColumns;
 use crate::files::{FlowFiles, Stream, Written};
+use crate::forward::{Forwarded, Forwarder};
 use crate::queue::Queue;
 use crate::receive::{self, Received, Receiver};
 use crate::sync::{Mutex, lock};
 use crate::work::{CurrentTable, Worked, Worker};
-use crate::{CollectCounts, CollectError, CollectOptions, FlowTable, templates};
+use crate::{CollectCounts, CollectError, CollectOptions, FlowForward, FlowTable, templates};
 
 /// Receives exports of flows, looks up their addresses and writes them, on threads of its own. Dropping it stops it,
 /// too, without saving templates and without an answer.
@@ -45,6 +48,7 @@ pub struct Collector {
     lanes: Vec<Lane>,
     table: Arc<CurrentTable>,
     written: Arc<Written>,
+    forwarded: Arc<Forwarded>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -78,11 +82,21 @@ impl Collector {
     /// Opens the sockets and starts to receive. Without a table, flows are written as they are.
     ///
     /// # Errors
-    /// If an address cannot be listened at, the file of templates is damaged, or the system has no threads.
+    /// If the folder cannot be made, an address cannot be listened at, the file of templates is damaged, or the system
+    /// has no threads.
     pub fn start(
         options: CollectOptions,
         table: Option<Arc<FlowTable>>,
     ) -> Result<Self, CollectError> {
+        if let Some(folder) = options.output.folder.as_ref().filter(|_| !options.output.is_off) {
+            // Now, rather than with the first flow.
+            fs::create_dir_all(folder).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => {
+                    CollectError::write(folder, ErrorKind::NotADirectory.into())
+                }
+                _ => CollectError::write(folder, error),
+            })?;
+        }
         let (sockets, addresses) = open(&options)?;
         let mut decoders: Vec<_> =
             sockets.iter().map(|_| FlowDecoder::new(options.limits)).collect();
@@ -100,15 +114,16 @@ impl Collector {
             addresses,
             table: Arc::new(Mutex::new(table)),
             written: Arc::default(),
+            forwarded: Arc::default(),
             shared: Arc::default(),
             threads: Vec::new(),
             options,
         };
-        collector.spawn().map_err(CollectError::Thread)?;
+        collector.spawn()?;
         Ok(collector)
     }
 
-    fn spawn(&mut self) -> std::io::Result<()> {
+    fn spawn(&mut self) -> Result<(), CollectError> {
         let options = &self.options;
         let stream = Arc::new(Stream::default());
         let allowed: Arc<[_]> = options.allowed.clone().into();
@@ -116,7 +131,12 @@ impl Collector {
         for (number, lane) in self.lanes.iter().enumerate() {
             let queue = Arc::new(Queue::new(options.queue_bytes));
             let (output, written) = (options.output.clone(), Arc::clone(&self.written));
+            let forwarder = |forward: &FlowForward| {
+                Forwarder::new(forward, number, Arc::clone(&self.forwarded))
+                    .map_err(|error| CollectError::Forward { to: forward.to, error })
+            };
             let worker = Worker {
+                forward: options.forward.as_ref().map(forwarder).transpose()?,
                 queue: Arc::clone(&queue),
                 decoder: Arc::clone(&lane.decoder),
                 table: Arc::clone(&self.table),
@@ -149,8 +169,12 @@ impl Collector {
                 };
                 shared.end(receiver.run().map_err(failed));
             };
-            self.threads.push(Builder::new().name(format!("flows-{number}")).spawn(work)?);
-            self.threads.push(Builder::new().name(format!("receive-{number}")).spawn(receive)?);
+            let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
+                let thread = Builder::new().name(format!("{name}-{number}")).spawn(run);
+                thread.map_err(CollectError::Thread)
+            };
+            self.threads.push(start("flows", Box::new(work))?);
+            self.threads.push(start("receive", Box::new(receive))?);
         }
         Ok(())
     }
@@ -204,6 +228,8 @@ impl Collector {
                 exporter.exports.add(source.counts());
             }
         }
+        counts.forwarded = self.forwarded.flows.load(Ordering::Relaxed);
+        counts.unsent = self.forwarded.unsent.load(Ordering::Relaxed);
         counts.rows = self.written.rows.load(Ordering::Relaxed);
         counts.files = self.written.files.load(Ordering::Relaxed);
         counts.bytes = self.written.bytes.load(Ordering::Relaxed);

@@ -79,6 +79,10 @@ pub struct CollectCounts {
     pub exporters: BTreeMap<IpAddr, ExporterCounts>,
     /// Rows that were given to the output.
     pub rows: u64,
+    /// Flows that were sent on.
+    pub forwarded: u64,
+    /// Flows that could not be sent on.
+    pub unsent: u64,
     /// Addresses that were looked up.
     pub addresses: u64,
     /// Addresses with a route.

@@ -18,6 +18,13 @@ pub enum CollectError {
         /// The system's reason.
         error: io::Error,
     },
+    /// Flows cannot be sent on to an address.
+    Forward {
+        /// The address.
+        to: SocketAddr,
+        /// The system's reason.
+        error: io::Error,
+    },
     /// A file cannot be written. Its rows are lost; files before it are complete.
     Write {
         /// The file, or its folder; `-` is standard output.
@@ -55,6 +62,7 @@ impl fmt::Display for CollectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listen { address, error } => write!(f, "cannot receive at {address}: {error}"),
+            Self::Forward { to, error } => write!(f, "cannot send flows to {to}: {error}"),
             Self::Write { path, error } if path.as_os_str() == "-" => {
                 write!(f, "standard output: {error}")
             }
@@ -69,9 +77,10 @@ impl fmt::Display for CollectError {
 impl std::error::Error for CollectError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Listen { error, .. } | Self::Write { error, .. } | Self::Thread(error) => {
-                Some(error)
-            }
+            Self::Listen { error, .. }
+            | Self::Forward { error, .. }
+            | Self::Write { error, .. }
+            | Self::Thread(error) => Some(error),
             Self::Annotate(error) => Some(error),
             Self::Templates { .. } => None,
         }

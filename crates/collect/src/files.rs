@@ -102,6 +102,9 @@ impl FlowFiles {
 
     /// Writes a batch whose rows were received at `time` or, within the same file's time, before.
     pub(crate) fn write(&mut self, batch: &RecordBatch, time: u64) -> Result<(), CollectError> {
+        if self.output.is_off {
+            return Ok(());
+        }
         let rows = batch.num_rows() as u64;
         let Some(folder) = self.output.folder.clone() else {
             self.print(batch).map_err(|error| CollectError::write(Path::new("-"), error))?;

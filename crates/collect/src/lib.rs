@@ -8,6 +8,7 @@
 //!                       work: a thread that decodes (fibula-flows), collects columns,
 //!                         | looks a batch up in one table (fibula-annotate), and writes
 //!                         v
+//!                       | forward: sends them on as IPFIX
 //!                       files: Parquet, Arrow, JSON lines, RowBinary; renamed into place when they are complete
 //! ```
 //!
@@ -28,6 +29,7 @@ mod columns;
 mod counts;
 mod error;
 mod files;
+mod forward;
 #[cfg(test)]
 mod model;
 mod options;
@@ -43,7 +45,7 @@ fibula_publish::sync!();
 pub use collector::Collector;
 pub use counts::{CollectCounts, ExporterCounts};
 pub use error::CollectError;
-pub use options::{CollectOptions, FlowFormat, FlowOutput, FlowPartition};
+pub use options::{CollectOptions, FlowFormat, FlowForward, FlowOutput, FlowPartition};
 pub use table::FlowTable;
 
 /// The program in the README compiles and runs.

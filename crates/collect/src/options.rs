@@ -100,6 +100,17 @@ pub struct FlowOutput {
     pub rotate_bytes: u64,
     /// Folders by the time at which a file begins.
     pub partition: FlowPartition,
+    /// Writes nothing, if flows are only sent on.
+    pub is_off: bool,
+}
+
+/// Where flows are sent on, as IPFIX over UDP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowForward {
+    /// The collector.
+    pub to: SocketAddr,
+    /// The number of the enterprise whose elements the values of the table are; without one they are not sent.
+    pub enterprise: Option<u32>,
 }
 
 impl FlowOutput {
@@ -112,6 +123,7 @@ impl FlowOutput {
             rotate: Duration::from_secs(300),
             rotate_bytes: 256 << 20,
             partition: FlowPartition::None,
+            is_off: false,
         }
     }
 }
@@ -143,6 +155,8 @@ pub struct CollectOptions {
     pub templates: Option<PathBuf>,
     /// Where to write.
     pub output: FlowOutput,
+    /// Where to send flows on.
+    pub forward: Option<FlowForward>,
 }
 
 impl CollectOptions {
@@ -160,6 +174,7 @@ impl CollectOptions {
             limits: FlowLimits::default(),
             templates: None,
             output,
+            forward: None,
         }
     }
 }

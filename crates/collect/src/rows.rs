@@ -12,7 +12,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef, Schema};
 use serde::Serialize;
 
 /// The values of a column, by their type.
-enum Values<'a> {
+pub(crate) enum Values<'a> {
     U8(&'a UInt8Array),
     U16(&'a UInt16Array),
     U32(&'a UInt32Array),
@@ -50,7 +50,7 @@ impl<'a> Values<'a> {
         })
     }
 
-    fn is_null(&self, row: usize) -> bool {
+    pub(crate) fn is_null(&self, row: usize) -> bool {
         match self {
             Self::U8(values) => values.is_null(row),
             Self::U16(values) => values.is_null(row),
@@ -64,6 +64,50 @@ impl<'a> Values<'a> {
                 codes.is_null(row) || texts.is_null(codes.value(row) as usize)
             }
             Self::List(lists, _) => lists.is_null(row),
+        }
+    }
+
+    /// The text of a row, which is not null.
+    pub(crate) fn text(&self, row: usize) -> Option<&'a str> {
+        match self {
+            Self::Text(values) => Some(values.value(row)),
+            Self::Coded(codes, texts) => Some(texts.value(codes.value(row) as usize)),
+            _ => None,
+        }
+    }
+
+    /// The number of a row, which is not null, or those of its list.
+    pub(crate) fn integers(&self, row: usize) -> impl Iterator<Item = u64> + '_ {
+        let (values, range) = match self {
+            Self::List(lists, values) => (&**values, Self::range(lists, row)),
+            other => (other, row..row + 1),
+        };
+        range.filter_map(move |at| match values {
+            Self::U8(values) => Some(values.value(at).into()),
+            Self::U16(values) => Some(values.value(at).into()),
+            Self::U32(values) => Some(values.value(at).into()),
+            Self::U64(values) => Some(values.value(at)),
+            Self::Time(values) => u64::try_from(values.value(at)).ok(),
+            _ => None,
+        })
+    }
+
+    /// The text of a row, which is not null; of a list the texts of its items, between semicolons.
+    pub(crate) fn joined(&self, row: usize) -> String {
+        match self {
+            Self::List(lists, values) => {
+                let items = Self::range(lists, row);
+                let text = |at| if values.is_null(at) { String::new() } else { values.joined(at) };
+                items.map(text).collect::<Vec<_>>().join(";")
+            }
+            other => match other.text(row) {
+                Some(text) => text.to_owned(),
+                None => {
+                    let mut out = Vec::new();
+                    other.json(row, &mut out);
+                    String::from_utf8(out).unwrap_or_default()
+                }
+            },
         }
     }
 
@@ -159,7 +203,8 @@ fn text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-fn columns(batch: &RecordBatch) -> Result<Vec<Values<'_>>, ArrowError> {
+/// The columns of a batch.
+pub(crate) fn columns(batch: &RecordBatch) -> Result<Vec<Values<'_>>, ArrowError> {
     batch.columns().iter().map(Values::of).collect()
 }
 

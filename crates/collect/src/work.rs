@@ -9,6 +9,7 @@ use fibula_flows::{ExportFault, FlowDecoder};
 
 use crate::columns::FlowColumns;
 use crate::files::{FlowFiles, until};
+use crate::forward::Forwarder;
 use crate::queue::{Burst, Queue, Taken};
 use crate::receive::now;
 use crate::sync::{Mutex, lock};
@@ -33,6 +34,7 @@ pub(crate) struct Worker {
     pub(crate) table: Arc<CurrentTable>,
     pub(crate) counts: Arc<Worked>,
     pub(crate) files: FlowFiles,
+    pub(crate) forward: Option<Forwarder>,
     pub(crate) batch_rows: usize,
     pub(crate) delay: Duration,
     /// The length of the time of a file, in microseconds.
@@ -109,10 +111,18 @@ impl Worker {
         let Some(begun) = self.begun.take() else { return Ok(()) };
         let batch = self.columns.take().map_err(fibula_annotate::AnnotateError::from)?;
         let table = lock(&self.table).clone();
-        let Some(table) = table else { return self.files.write(&batch, begun.time) };
-        let (batch, looked) = table.add(&batch)?;
-        self.counts.addresses.fetch_add(looked.addresses, Ordering::Relaxed);
-        self.counts.matched.fetch_add(looked.matched, Ordering::Relaxed);
+        let batch = match table {
+            None => batch,
+            Some(table) => {
+                let (batch, looked) = table.add(&batch)?;
+                self.counts.addresses.fetch_add(looked.addresses, Ordering::Relaxed);
+                self.counts.matched.fetch_add(looked.matched, Ordering::Relaxed);
+                batch
+            }
+        };
+        if let Some(forward) = &mut self.forward {
+            forward.send(&batch, begun.time).map_err(fibula_annotate::AnnotateError::from)?;
+        }
         self.files.write(&batch, begun.time)
     }
 }

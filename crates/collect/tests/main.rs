@@ -3,6 +3,7 @@
 
 mod common;
 mod formats;
+mod forward;
 mod loss;
 mod restart;
 mod tables;

@@ -11,7 +11,7 @@ use fibula_rib::{BuilderOptions, ColumnKind, TableBuilder};
 use crate::common::{Exporter, ipfix_flow, ipfix_template, options, rows, v5, wait};
 
 /// A table whose column has a text for each prefix.
-fn table(column: &str, routes: &[(&str, &str)]) -> Fib {
+pub fn table(column: &str, routes: &[(&str, &str)]) -> Fib {
     let mut builder = TableBuilder::new(BuilderOptions::default());
     builder.begin_source("t", "text", &[(column.into(), ColumnKind::Str)], false, None);
     for (prefix, value) in routes {

@@ -70,6 +70,8 @@ pub fn flow_metrics(counts: &CollectCounts, text: &mut MetricsText) {
             "Datagrams that the system dropped because a socket's buffer was full.",
             counts.dropped_by_system,
         ),
+        ("forwarded", "Flows that were sent on.", counts.forwarded),
+        ("unsent", "Flows that could not be sent on.", counts.unsent),
         ("rows", "Rows that were given to the output.", counts.rows),
         ("addresses", "Addresses that were looked up.", counts.addresses),
         ("matched", "Addresses with a route.", counts.matched),

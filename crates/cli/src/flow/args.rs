@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use fibula_annotate::AnnotateOptions;
-use fibula_collect::{CollectOptions, FlowFormat, FlowOutput, FlowPartition};
+use fibula_collect::{CollectOptions, FlowFormat, FlowForward, FlowOutput, FlowPartition};
 use fibula_core::AnyPrefix;
 
 use crate::annotate::tables::Named;
@@ -21,6 +21,7 @@ Examples:
   fibula flow --listen 0.0.0.0:2055 --table rib.gz --add prefix,origin_as -o flows/
   fibula flow --listen 0.0.0.0:2055 --listen [::]:6343 --layer own=own.csv --layer bgp=rib.fib -o flows/
   fibula flow --listen 127.0.0.1:4739 --table table.fib --format jsonl -o - | vector --config vector.yaml
+  fibula flow --listen 0.0.0.0:2055 --table table.fib --ipfix 192.0.2.9:4739 --ipfix-enterprise 64500
   fibula flow --listen 0.0.0.0:2055 --sockets 4 --rotate 1m --partition hour --templates templates.bin -o flows/
 
 NetFlow v5 and v9, IPFIX and sFlow v5 are recognised by their content, at every address. Each flow is a
@@ -64,8 +65,15 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "NAME=VALUE,...", value_parser = parse_default)]
     default: Vec<(String, String)>,
     /// The folder of the files, or - for standard output (jsonl, rowbinary)
-    #[arg(long, short, value_name = "FOLDER")]
-    pub output: PathBuf,
+    #[arg(long, short, value_name = "FOLDER", required_unless_present = "ipfix")]
+    pub output: Option<PathBuf>,
+    /// Send the flows on to this collector, as IPFIX over UDP, in place of files or beside them
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    ipfix: Option<SocketAddr>,
+    /// Send the values of the table, too, as elements of the enterprise with this number (its private enterprise
+    /// number), from 1 in the order of the columns; their names are sent as RFC 5610 says
+    #[arg(long, value_name = "NUMBER", requires = "ipfix", value_parser = clap::value_parser!(u32).range(1..))]
+    ipfix_enterprise: Option<u32>,
     /// The format: parquet, arrow, jsonl, rowbinary (ClickHouse's RowBinaryWithNamesAndTypes) (default: parquet, and
     /// jsonl for standard output)
     #[arg(long, short, value_name = "FORMAT")]
@@ -136,7 +144,7 @@ impl Args {
 
     /// The format of the output.
     pub fn format(&self) -> FlowFormat {
-        let is_stream = self.output.as_os_str() == "-";
+        let is_stream = self.output.as_deref() == Some(Path::new("-"));
         let usual = if is_stream { FlowFormat::JsonLines } else { FlowFormat::Parquet };
         self.format.unwrap_or(usual)
     }
@@ -158,8 +166,8 @@ impl Args {
     /// The options of the collector.
     pub fn collect(&self) -> Result<CollectOptions, Failure> {
         let format = self.format();
-        let folder = (self.output != Path::new("-")).then(|| self.output.clone());
-        if folder.is_none() && !format.is_stream() {
+        let folder = self.output.clone().filter(|folder| folder != Path::new("-"));
+        if folder.is_none() && self.output.is_some() && !format.is_stream() {
             return Err(Failure::new(format_args!("{format} is written into files only"))
                 .hint("name a folder with -o, or take --format jsonl or rowbinary"));
         }
@@ -167,6 +175,7 @@ impl Args {
         output.rotate = self.rotate;
         output.rotate_bytes = self.rotate_bytes.max(1);
         output.partition = self.partition;
+        output.is_off = self.output.is_none();
         let mut options = CollectOptions::new(self.listen.clone(), output);
         options.allowed.clone_from(&self.allow);
         options.sockets = self.sockets.into();
@@ -174,6 +183,8 @@ impl Args {
         // It is below 2 GiB.
         options.queue_bytes = self.queue as usize;
         options.templates.clone_from(&self.templates);
+        let enterprise = self.ipfix_enterprise;
+        options.forward = self.ipfix.map(|to| FlowForward { to, enterprise });
         Ok(options)
     }
 }

@@ -46,6 +46,11 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     for address in collector.addresses() {
         note(format_args!("receiving at {address}"));
     }
+    // Now, rather than in a minute, it is clear whether these files can be written.
+    collector.save_templates()?;
+    if let Some(file) = &args.metrics {
+        report::write_metrics(&collector.counts(), file)?;
+    }
     let buffer = collector.receive_buffer();
     if buffer < args.receive_buffer() {
         note(format_args!(
@@ -76,11 +81,15 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
                 Err(_) => {}
             }
         }
-        if saved.is_due() {
-            collector.save_templates()?;
+        if saved.is_due()
+            && let Err(error) = collector.save_templates()
+        {
+            note(format_args!("templates are not saved: {error}"));
         }
-        if let Some(file) = args.metrics.as_ref().filter(|_| metrics.is_due()) {
-            report::write_metrics(&collector.counts(), file)?;
+        if let Some(file) = args.metrics.as_ref().filter(|_| metrics.is_due())
+            && let Err(failure) = report::write_metrics(&collector.counts(), file)
+        {
+            note(format_args!("metrics are not written: {failure}"));
         }
         if reported.is_due() {
             report::line(&collector.counts());

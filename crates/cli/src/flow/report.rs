@@ -20,7 +20,7 @@ pub fn line(counts: &CollectCounts) {
         "{} datagrams of {} exporters, {} flows, {} files, {} datagrams dropped, {} lost before",
         grouped(counts.datagrams),
         grouped(counts.exporters.len() as u64),
-        grouped(counts.rows),
+        grouped(counts.exports.flows),
         grouped(counts.files),
         grouped(lost),
         grouped(counts.exports.lost),
@@ -39,6 +39,8 @@ pub fn summary(counts: &CollectCounts) {
     let exports = &counts.exports;
     let waiting = exports.held.saturating_sub(exports.released).saturating_sub(exports.dropped);
     for (count, what) in [
+        (counts.forwarded, "flows sent on"),
+        (counts.unsent, "flows that could not be sent on"),
         (counts.refused, "datagrams of exporters that --allow does not name"),
         (counts.dropped, "datagrams dropped because too many waited: see --queue and --sockets"),
         (counts.dropped_by_system, "datagrams dropped by the system: see --receive-buffer"),
@@ -86,6 +88,8 @@ pub fn json(counts: &CollectCounts) {
         "rows": counts.rows,
         "addresses": counts.addresses,
         "matched": counts.matched,
+        "forwarded": counts.forwarded,
+        "unsent": counts.unsent,
         "files": counts.files,
         "bytes": counts.bytes,
         "exporters": exporters,
