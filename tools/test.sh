@@ -95,8 +95,7 @@ test_programs() {
 
 # The alerts of packaging, read and tried by Prometheus's own tool.
 alerts() {
-    cd packaging/prometheus
-    promtool check rules fibula.rules.yml
-    promtool test rules fibula.rules.test.yml
-    cd - >/dev/null
+    promtool check rules packaging/prometheus/fibula.rules.yml
+    # It names the rules beside it.
+    promtool test rules packaging/prometheus/fibula.rules.test.yml
 }
