@@ -17,17 +17,19 @@ use crate::queue::Queue;
 use crate::receive::{self, Received, Receiver};
 use crate::sync::{Mutex, lock};
 use crate::work::{CurrentTable, Worked, Worker};
-use crate::{CollectCounts, CollectError, CollectOptions, FlowForward, FlowTable, templates};
+use crate::{
+    CollectCounts, CollectError, CollectOptions, FlowForward, FlowPlace, FlowTable, templates,
+};
 
 /// Receives exports of flows, looks up their addresses and writes them, on threads of its own. Dropping it stops it,
 /// too, without saving templates and without an answer.
 ///
 /// ```
-/// use fibula_collect::{CollectOptions, Collector, FlowFormat, FlowOutput};
+/// use fibula_collect::{CollectOptions, Collector, FlowFormat, FlowOutput, FlowPlace};
 /// use std::net::UdpSocket;
 ///
 /// let folder = tempfile::tempdir()?;
-/// let output = FlowOutput::new(Some(folder.path().to_owned()), FlowFormat::JsonLines);
+/// let output = FlowOutput::new(FlowPlace::Folder(folder.path().to_owned()), FlowFormat::JsonLines);
 /// let options = CollectOptions::new(vec!["127.0.0.1:0".parse()?], output);
 /// let collector = Collector::start(options, None)?;
 ///
@@ -88,7 +90,7 @@ impl Collector {
         options: CollectOptions,
         table: Option<Arc<FlowTable>>,
     ) -> Result<Self, CollectError> {
-        if let Some(folder) = options.output.folder.as_ref().filter(|_| !options.output.is_off) {
+        if let FlowPlace::Folder(folder) = &options.output.place {
             // Now, rather than with the first flow.
             fs::create_dir_all(folder).map_err(|error| match error.kind() {
                 ErrorKind::AlreadyExists => {

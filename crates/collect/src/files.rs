@@ -18,7 +18,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use crate::rows::{binary_head, binary_rows, json_lines};
 use crate::sync::{Mutex, lock};
-use crate::{CollectError, FlowFormat, FlowOutput, FlowPartition};
+use crate::{CollectError, FlowFormat, FlowOutput, FlowPartition, FlowPlace};
 
 /// Rows of a row group of Parquet.
 const GROUP: usize = 1 << 18;
@@ -102,14 +102,15 @@ impl FlowFiles {
 
     /// Writes a batch whose rows were received at `time` or, within the same file's time, before.
     pub(crate) fn write(&mut self, batch: &RecordBatch, time: u64) -> Result<(), CollectError> {
-        if self.output.is_off {
-            return Ok(());
-        }
         let rows = batch.num_rows() as u64;
-        let Some(folder) = self.output.folder.clone() else {
-            self.print(batch).map_err(|error| CollectError::write(Path::new("-"), error))?;
-            self.written.rows.fetch_add(rows, Ordering::Relaxed);
-            return Ok(());
+        let folder = match &self.output.place {
+            FlowPlace::Folder(folder) => folder.clone(),
+            FlowPlace::StandardOutput => {
+                self.print(batch).map_err(|error| CollectError::write(Path::new("-"), error))?;
+                self.written.rows.fetch_add(rows, Ordering::Relaxed);
+                return Ok(());
+            }
+            FlowPlace::Nowhere => return Ok(()),
         };
         let other = |open: &OpenFile| time >= open.until || open.schema != batch.schema();
         if self.open.as_ref().is_some_and(other) {

@@ -45,7 +45,7 @@ fibula_publish::sync!();
 pub use collector::Collector;
 pub use counts::{CollectCounts, ExporterCounts};
 pub use error::CollectError;
-pub use options::{CollectOptions, FlowFormat, FlowForward, FlowOutput, FlowPartition};
+pub use options::{CollectOptions, FlowFormat, FlowForward, FlowOutput, FlowPartition, FlowPlace};
 pub use table::FlowTable;
 
 /// The program in the README compiles and runs.

@@ -87,11 +87,22 @@ impl FromStr for FlowPartition {
 }
 
 /// Where flows are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowPlace {
+    /// Files in this folder.
+    Folder(PathBuf),
+    /// Rows on standard output, of a format that [is a stream](FlowFormat::is_stream).
+    StandardOutput,
+    /// Nowhere: they are only sent on.
+    Nowhere,
+}
+
+/// How flows are written.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FlowOutput {
-    /// The folder; `None` for standard output.
-    pub folder: Option<PathBuf>,
+    /// Where.
+    pub place: FlowPlace,
     /// The format.
     pub format: FlowFormat,
     /// A file ends at each multiple of this time since 1970, UTC. Default: 5 minutes.
@@ -100,8 +111,6 @@ pub struct FlowOutput {
     pub rotate_bytes: u64,
     /// Folders by the time at which a file begins.
     pub partition: FlowPartition,
-    /// Writes nothing, if flows are only sent on.
-    pub is_off: bool,
 }
 
 /// Where flows are sent on, as IPFIX over UDP.
@@ -114,16 +123,15 @@ pub struct FlowForward {
 }
 
 impl FlowOutput {
-    /// Files of a format in a folder, or in standard output.
+    /// A place and a format, with the usual files.
     #[must_use]
-    pub fn new(folder: Option<PathBuf>, format: FlowFormat) -> Self {
+    pub fn new(place: FlowPlace, format: FlowFormat) -> Self {
         Self {
-            folder,
+            place,
             format,
             rotate: Duration::from_secs(300),
             rotate_bytes: 256 << 20,
             partition: FlowPartition::None,
-            is_off: false,
         }
     }
 }

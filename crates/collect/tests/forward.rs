@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fibula_annotate::AnnotateOptions;
-use fibula_collect::{CollectOptions, Collector, FlowFormat, FlowForward, FlowOutput, FlowTable};
+use fibula_collect::{
+    CollectOptions, Collector, FlowFormat, FlowForward, FlowOutput, FlowPlace, FlowTable,
+};
 use fibula_flows::{FlowDecoder, FlowRecord, FlowSink, FlowSource};
 use serde_json::Value;
 
@@ -57,8 +59,7 @@ impl FlowSink for Nothing {
 fn values_are_named() {
     const ENTERPRISE: [u8; 4] = 32473u32.to_be_bytes();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut output = FlowOutput::new(None, FlowFormat::JsonLines);
-    output.is_off = true;
+    let output = FlowOutput::new(FlowPlace::Nowhere, FlowFormat::JsonLines);
     let mut options = CollectOptions::new(vec!["127.0.0.1:0".parse().unwrap()], output);
     let to = socket.local_addr().unwrap();
     options.forward = Some(FlowForward { to, enterprise: Some(32473) });

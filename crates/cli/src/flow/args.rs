@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use fibula_annotate::AnnotateOptions;
-use fibula_collect::{CollectOptions, FlowFormat, FlowForward, FlowOutput, FlowPartition};
+use fibula_collect::{
+    CollectOptions, FlowFormat, FlowForward, FlowOutput, FlowPartition, FlowPlace,
+};
 use fibula_core::AnyPrefix;
 
 use crate::annotate::tables::Named;
@@ -166,16 +168,19 @@ impl Args {
     /// The options of the collector.
     pub fn collect(&self) -> Result<CollectOptions, Failure> {
         let format = self.format();
-        let folder = self.output.clone().filter(|folder| folder != Path::new("-"));
-        if folder.is_none() && self.output.is_some() && !format.is_stream() {
+        let place = match &self.output {
+            None => FlowPlace::Nowhere,
+            Some(output) if output == Path::new("-") => FlowPlace::StandardOutput,
+            Some(folder) => FlowPlace::Folder(folder.clone()),
+        };
+        if place == FlowPlace::StandardOutput && !format.is_stream() {
             return Err(Failure::new(format_args!("{format} is written into files only"))
                 .hint("name a folder with -o, or take --format jsonl or rowbinary"));
         }
-        let mut output = FlowOutput::new(folder, format);
+        let mut output = FlowOutput::new(place, format);
         output.rotate = self.rotate;
         output.rotate_bytes = self.rotate_bytes.max(1);
         output.partition = self.partition;
-        output.is_off = self.output.is_none();
         let mut options = CollectOptions::new(self.listen.clone(), output);
         options.allowed.clone_from(&self.allow);
         options.sockets = self.sockets.into();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fibula_collect::{CollectCounts, CollectOptions, Collector, FlowFormat, FlowOutput};
+use fibula_collect::{CollectCounts, CollectOptions, Collector, FlowFormat, FlowOutput, FlowPlace};
 use serde_json::Value;
 
 /// How long something may take that happens soon.
@@ -52,7 +52,7 @@ fn message(set: &[u8], sequence: u32) -> Vec<u8> {
 
 /// Options for a folder, at a port of loopback.
 pub fn options(folder: &Path, format: FlowFormat) -> CollectOptions {
-    let output = FlowOutput::new(Some(folder.to_owned()), format);
+    let output = FlowOutput::new(FlowPlace::Folder(folder.to_owned()), format);
     CollectOptions::new(vec!["127.0.0.1:0".parse().unwrap()], output)
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use fibula_collect::{CollectOptions, FlowFormat, FlowOutput, FlowPartition};
+use fibula_collect::{CollectOptions, FlowFormat, FlowOutput, FlowPartition, FlowPlace};
 use fibula_core::AnyPrefix;
 use serde::{Deserialize, Deserializer, de};
 
@@ -74,7 +74,7 @@ fn sockets() -> u8 {
 impl FlowsConfig {
     /// The options of the collector.
     pub(crate) fn options(&self) -> CollectOptions {
-        let mut output = FlowOutput::new(Some(self.output.clone()), self.format);
+        let mut output = FlowOutput::new(FlowPlace::Folder(self.output.clone()), self.format);
         (output.rotate, output.rotate_bytes) = (self.rotate.0, self.rotate_bytes);
         output.partition = self.partition;
         let mut options = CollectOptions::new(self.listen.clone(), output);
