@@ -48,6 +48,7 @@ pub(crate) struct Tally {
     pub(crate) cut: u64,
     pub(crate) unknown_links: u64,
     pub(crate) exports: ExportCounts,
+    pub(crate) stored_blocks: u64,
     pub(crate) fragments: u64,
     pub(crate) other_packets: u64,
 }
@@ -62,6 +63,7 @@ impl Tally {
             cut,
             unknown_links,
             exports,
+            stored_blocks,
             fragments,
             other_packets,
         } = other;
@@ -71,6 +73,7 @@ impl Tally {
         self.cut += cut;
         self.unknown_links += unknown_links;
         self.exports.add(exports);
+        self.stored_blocks += stored_blocks;
         self.fragments += fragments;
         self.other_packets += other_packets;
     }

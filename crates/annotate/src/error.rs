@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use fibula_flows::ExportFault;
+use fibula_flows::{ExportFault, NfcapdFault};
 
 use crate::{Column, LogFormat};
 
@@ -230,6 +230,11 @@ pub enum AnnotateError {
         /// The error in it.
         fault: ExportFault,
     },
+    /// A file of nfdump's collectors is damaged (strict), or of a kind that is not read.
+    Stored {
+        /// The error, with its place in the file.
+        fault: NfcapdFault,
+    },
     /// The options do not fit a stream, or the columns of a new table do not.
     Stream {
         /// The error.
@@ -251,7 +256,7 @@ pub enum AnnotateError {
     },
     /// The input is not a capture.
     NotACapture,
-    /// The input is neither a capture nor a file of IPFIX messages.
+    /// The input is neither a capture, nor a file of IPFIX messages, nor one of nfdump's collectors.
     NoExports,
     /// Reading failed.
     Read(io::Error),
@@ -393,9 +398,10 @@ impl fmt::Display for AnnotateError {
             Self::TooLong { line, limit } => {
                 write!(f, "the record at line {line} is longer than {limit} bytes")
             }
-            Self::NoExports => {
-                f.write_str("the input is neither a capture (pcap, pcapng) nor a file of IPFIX messages")
-            }
+            Self::Stored { fault } => write!(f, "{fault}"),
+            Self::NoExports => f.write_str(
+                "the input is neither a capture (pcap, pcapng) nor a file of IPFIX messages or of nfcapd",
+            ),
             Self::NotACapture => f.write_str("the input is neither pcap nor pcapng"),
             Self::Read(error) => write!(f, "reading the input: {error}"),
             Self::Write(error) => write!(f, "writing the output: {error}"),

@@ -1,6 +1,6 @@
 //! The errors that decoders find in inputs.
 
-use fibula_flows::ExportFault;
+use fibula_flows::{ExportFault, NfcapdFault};
 
 use crate::AnnotateError;
 
@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     Packet { at: usize, number: u64, what: &'static str },
     /// The export in the packet or message at this offset, counted from 1, is damaged.
     Export { at: usize, number: u64, fault: ExportFault },
+    /// A file of nfdump's collectors is damaged. The fault has the place in the file.
+    Stored { fault: NfcapdFault },
     /// The link type of this packet, counted from 1, is not known.
     Link { number: u64, link: u32 },
     /// The row of a binary stream at this offset is damaged, so the next one cannot be found.

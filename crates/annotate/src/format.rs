@@ -18,8 +18,8 @@ pub enum LogFormat {
     List,
     /// A packet capture, pcap or pcapng; each packet becomes a CSV row.
     Pcap,
-    /// Exports of flows: the NetFlow, IPFIX and sFlow datagrams of a capture, or a file of IPFIX messages (RFC 5655).
-    /// Each record becomes a row, in the form of
+    /// Exports of flows: the NetFlow, IPFIX and sFlow datagrams of a capture, a file of IPFIX messages (RFC 5655), or
+    /// one of nfdump's collectors (nfcapd). Each record becomes a row, in the form of
     /// [`AnnotateOptions::export_rows`](crate::AnnotateOptions::export_rows).
     Flows,
     /// Parquet. It has columns instead of rows and is annotated by [`ColumnAnnotator`](crate::ColumnAnnotator).

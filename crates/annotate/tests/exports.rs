@@ -186,7 +186,7 @@ fn refused_inputs_and_options() {
     let text = |result: Result<Summary, AnnotateError>| result.unwrap_err().to_string();
     assert_eq!(
         text(try_run(b"10.0.0.1\n10.0.0.2\n", |_| {}).1),
-        "the input is neither a capture (pcap, pcapng) nor a file of IPFIX messages"
+        "the input is neither a capture (pcap, pcapng) nor a file of IPFIX messages or of nfcapd"
     );
     let column = |name: &str| {
         let name = name.to_owned();

@@ -25,6 +25,8 @@ mod lookup;
 mod memory;
 mod merged;
 mod misread;
+#[cfg(target_os = "linux")]
+mod nfcapd;
 mod page_options;
 #[cfg(unix)]
 mod pages;

@@ -19,6 +19,8 @@
 //! - Biflows (RFC 5103) are one record with both directions. Fields of enterprises are skipped.
 //! - [`FlowDecoder::save`] and [`FlowDecoder::load`] keep templates over a restart.
 //!
+//! A [`NfcapdDecoder`] gives the same records out of the files of nfdump's collectors.
+//!
 //! The example is at [`FlowDecoder`]. The crate has no `unsafe` code, does no I/O and has no clock.
 #![forbid(unsafe_code)]
 
@@ -29,6 +31,7 @@ mod elements;
 mod fault;
 mod ipfix;
 mod limits;
+mod nfcapd;
 mod options;
 mod protocol;
 mod record;
@@ -46,6 +49,9 @@ pub use counts::ExportCounts;
 pub use decoder::{FlowDecoder, FlowSink, FlowSource};
 pub use fault::{ExportFault, ExportFaultKind};
 pub use limits::FlowLimits;
+pub use nfcapd::{
+    NFCAPD_BLOCK_LIMIT, NfcapdDecoder, NfcapdFault, NfcapdFaultKind, NfcapdSource, NfcapdStep,
+};
 pub use protocol::{ExportProtocol, ipfix_len};
 pub use record::FlowRecord;
 pub use saved::SavedFault;

@@ -196,7 +196,7 @@ impl Held {
 }
 
 /// Sets a name, and adds to `bytes` what it takes.
-fn rename(
+pub(crate) fn rename(
     names: &mut HashMap<u32, Box<str>>,
     bytes: &mut usize,
     number: u32,

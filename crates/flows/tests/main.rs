@@ -5,6 +5,7 @@ mod common;
 mod generated;
 mod hostile;
 mod limits;
+mod nfcapd;
 mod oracle;
 mod sflow;
 mod templates;

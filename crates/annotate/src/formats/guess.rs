@@ -18,8 +18,9 @@ impl LogFormat {
         begins(&[b"#Software: ", b"#Version: ", b"#Date: ", b"#Fields: "]).then_some(Self::Csv)
     }
 
-    /// Guesses the format from the beginning of the input: a capture by its magic number, IPFIX by its version, JSON by
-    /// a brace or by a bracket and a brace, a table by the delimiters of its first line, otherwise a list.
+    /// Guesses the format from the beginning of the input: a capture or a file of nfcapd by its magic number, IPFIX by
+    /// its version, JSON by a brace or by a bracket and a brace, a table by the delimiters of its first line, otherwise
+    /// a list.
     ///
     /// ```
     /// use fibula_annotate::LogFormat;
@@ -31,7 +32,7 @@ impl LogFormat {
         if super::pcap::is_capture(head) {
             return Self::Pcap;
         }
-        if super::exports::is_ipfix(head) {
+        if super::exports::is_ipfix(head) || super::exports::is_nfcapd(head) {
             return Self::Flows;
         }
         if head.starts_with(b"PAR1") {
@@ -76,6 +77,7 @@ mod tests {
             (b"ip;n\n10.0.0.1;7\n", LogFormat::Csv),
             (b"\xd4\xc3\xb2\xa1\x02\x00", LogFormat::Pcap),
             (b"\x00\x0a\x00\x10\x65", LogFormat::Flows),
+            (b"\x0c\xa5\x02\x00\x01", LogFormat::Flows),
             (b"# made by x, y\n\nip\tn\n", LogFormat::Tsv),
             (b"# 10.0.0.0/8, 192.0.2.0/24\n10.0.0.1\n", LogFormat::List),
             (b"#separator \\x09\n#set_separator\t,\n", LogFormat::Tsv),

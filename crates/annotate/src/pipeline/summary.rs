@@ -35,6 +35,8 @@ pub struct Summary {
     pub first_unknown_link: Option<String>,
     /// What was decoded of exports of flows. Of sets that wait for their template no records are known.
     pub exports: ExportCounts,
+    /// Blocks of a file of nfdump's collectors. Their flows are counted in `exports`, too.
+    pub stored_blocks: u64,
     /// Fragments of datagrams of UDP in captures with exports. They are not put together.
     pub fragments: u64,
     /// Packets of captures with exports that are none.

@@ -170,6 +170,7 @@ impl<'r, W: Work> Process<'r, W> {
             Fault::Export { at, number, fault } => {
                 AnnotateError::Export { number, offset: self.done.bytes + at as u64, fault }
             }
+            Fault::Stored { fault } => AnnotateError::Stored { fault },
             Fault::Link { number, link } => AnnotateError::LinkType { packet: number, link },
             Fault::Unparsable { at, slot, text } => AnnotateError::Unparsable {
                 line: line(at),
@@ -212,6 +213,7 @@ impl<'r, W: Work> Process<'r, W> {
             cut: tally.cut,
             unknown_links: tally.unknown_links,
             exports: tally.exports,
+            stored_blocks: tally.stored_blocks,
             fragments: tally.fragments,
             other_packets: tally.other_packets,
             first_unparsable: text(&self.done.unparsable),

@@ -33,7 +33,8 @@ Examples:
 
 Formats: csv, tsv, jsonl (JSON objects: one a line, in an array, or each over several lines), list
 (each line begins with an address: plain lists, access logs), pcap (also pcapng; packets become CSV
-rows), flows (NetFlow, IPFIX and sFlow in a capture, or a file of IPFIX messages), parquet, arrow (IPC file or stream). The file's name gives the format, or else its content.
+rows), flows (NetFlow, IPFIX and sFlow in a capture, or a file of IPFIX messages or of nfcapd), parquet,
+arrow (IPC file or stream). The file's name gives the format, or else its content.
 Input in gz, bz2, xz or zst is decompressed. Rows keep their bytes and their order. Parquet columns
 keep their bytes too, with their compression and statistics.
 
@@ -130,8 +131,8 @@ pub struct Args {
     #[arg(long)]
     pub flows: bool,
     /// Decode exports of flows and write one row for each of their records, instead of one for each packet: the
-    /// datagrams of NetFlow v5 and v9, IPFIX and sFlow v5 in a capture, on any port, or a file of IPFIX messages. The
-    /// same as --format flows
+    /// datagrams of NetFlow v5 and v9, IPFIX and sFlow v5 in a capture, on any port; or a file of IPFIX messages or of
+    /// nfdump's collectors (nfcapd), for which it is not needed. The same as --format flows
     #[arg(long, conflicts_with_all = ["flows", "format", "scan"])]
     pub flows_in: bool,
     /// How the rows of flows are written: csv, tsv, jsonl (default: by the name of the output, else csv)

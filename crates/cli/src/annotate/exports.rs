@@ -15,6 +15,12 @@ fn waiting(summary: &Summary) -> u64 {
 /// Prints the counts, each behind the name of the file.
 pub fn print(named: &str, summary: &Summary) {
     let exports = &summary.exports;
+    if summary.stored_blocks > 0 {
+        let (blocks, flows) = (grouped(summary.stored_blocks), grouped(exports.flows));
+        return note(format_args!(
+            "{named}blocks of nfcapd: {blocks}, with records of flows: {flows}"
+        ));
+    }
     note(format_args!(
         "{named}exports: {}, with records of flows: {}, of options: {}, templates: {}",
         grouped(exports.datagrams),
@@ -52,6 +58,7 @@ pub fn json(summary: &Summary) -> Value {
     let exports = &summary.exports;
     json!({
         "datagrams": exports.datagrams,
+        "nfcapd_blocks": summary.stored_blocks,
         "flows": exports.flows,
         "options": exports.options,
         "templates": exports.templates,

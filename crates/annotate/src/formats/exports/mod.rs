@@ -1,19 +1,22 @@
-//! Exports of flows: each record of the NetFlow, IPFIX and sFlow datagrams in a capture, or of the IPFIX messages of a
-//! file (RFC 5655), becomes a row.
+//! Exports of flows: each record of the NetFlow, IPFIX and sFlow datagrams in a capture, of the IPFIX messages of a
+//! file (RFC 5655), or of a file of nfdump's collectors becomes a row.
 //!
-//! `datagrams` finds the datagrams in packets, `rows` writes the records, and `fibula-flows` decodes.
+//! `datagrams` finds the datagrams in packets, `stored` reads nfdump's files, `rows` writes the records, and
+//! `fibula-flows` decodes.
 
 mod datagrams;
 mod rows;
+mod stored;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use fibula_flows::{FlowDecoder, ipfix_len};
+use fibula_flows::{FlowDecoder, NfcapdDecoder, ipfix_len};
 use fibula_packet::LinkType;
 use fibula_packet::capture::{Container, Packet, Step, Time};
 
 use self::datagrams::{Datagram, datagram};
 use self::rows::{HEADER, RowSink};
+use self::stored::Stored;
 use super::csv::scan::Dialect;
 use super::pcap::ends;
 use super::{Decode, LogDecoder, Style};
@@ -26,7 +29,12 @@ pub(crate) fn is_ipfix(head: &[u8]) -> bool {
     matches!(ipfix_len(head), Some(Ok(_)))
 }
 
-/// Decoder of captures with exports, and of IPFIX files.
+/// Whether this is the beginning of a file of nfdump's collectors.
+pub(crate) fn is_nfcapd(head: &[u8]) -> bool {
+    NfcapdDecoder::recognise(head)
+}
+
+/// Decoder of captures with exports, and of files with flows.
 pub(crate) struct Exports {
     names: Vec<String>,
     /// For each address column whether it is the destination.
@@ -44,6 +52,7 @@ enum State {
     /// The flag is set until the first record, or the file's header, has been read.
     Capture(Container, bool),
     Messages,
+    Stored(Box<Stored>),
     /// The next record cannot be found.
     Lost,
 }
@@ -67,6 +76,10 @@ impl Exports {
         self.state = match Container::recognise(data) {
             Some(container) => State::Capture(container, true),
             None if is_ipfix(data) => State::Messages,
+            None if is_nfcapd(data) => match Stored::begin(data, end)? {
+                Some(stored) => State::Stored(Box::new(stored)),
+                None => return Ok(false),
+            },
             None if data.len() >= 12 || end => {
                 return Err(Fault::Options(AnnotateError::NoExports));
             }
@@ -210,14 +223,22 @@ impl Decode for Exports {
         if matches!(self.state, State::Start) && !self.begin(data, end, block)? {
             return Ok(0);
         }
-        let mut at = 0;
+        let (mut at, mut waits) = (0, false);
         while !block.is_full() && at < data.len() {
             let next = match self.state {
                 State::Messages => self.message(data, at, end, block)?,
+                State::Stored(_) => self.stored(data, at, block)?,
                 _ => self.capture(data, at, end, block)?,
             };
-            let Some(next) = next else { break };
+            let Some(next) = next else {
+                waits = true;
+                break;
+            };
             at = next;
+        }
+        if end && (waits || at == data.len()) && matches!(self.state, State::Stored(_)) {
+            self.check_stored_end(data.len() - at, block)?;
+            at = data.len();
         }
         Ok(at)
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use fibula_flows::{ExportFault, FlowRecord, FlowSink, FlowSource};
+use fibula_flows::{ExportFault, FlowRecord, FlowSink, FlowSource, NfcapdSource};
 use fibula_packet::capture::Time;
 
 use crate::ExportRows;
@@ -54,6 +54,70 @@ pub(super) const HEADER: [&str; 40] = [
     "reverse_bytes",
 ];
 
+/// Where a record comes from.
+pub(super) trait Origin {
+    /// The sender, or what stands for it beside the record.
+    fn address(&self) -> Option<IpAddr>;
+    fn export(&self) -> Option<&'static str>;
+    fn number(&self) -> Option<u32>;
+    /// The time of the record's datagram, in milliseconds since 1970.
+    fn time_ms(&self) -> Option<u64>;
+    fn interface(&self, number: u32) -> Option<&str>;
+    fn vrf(&self, number: u32) -> Option<&str>;
+}
+
+impl Origin for FlowSource<'_> {
+    fn address(&self) -> Option<IpAddr> {
+        self.agent().or(Some(self.exporter()).filter(|ip| !ip.is_unspecified()))
+    }
+
+    fn export(&self) -> Option<&'static str> {
+        Some(self.protocol().name())
+    }
+
+    fn number(&self) -> Option<u32> {
+        Some(self.domain())
+    }
+
+    fn time_ms(&self) -> Option<u64> {
+        self.export_ms()
+    }
+
+    fn interface(&self, number: u32) -> Option<&str> {
+        self.interface_name(number)
+    }
+
+    fn vrf(&self, number: u32) -> Option<&str> {
+        self.vrf_name(number)
+    }
+}
+
+impl Origin for NfcapdSource<'_> {
+    fn address(&self) -> Option<IpAddr> {
+        self.exporter()
+    }
+
+    fn export(&self) -> Option<&'static str> {
+        self.protocol().map(|protocol| protocol.name())
+    }
+
+    fn number(&self) -> Option<u32> {
+        self.domain()
+    }
+
+    fn time_ms(&self) -> Option<u64> {
+        self.received_ms()
+    }
+
+    fn interface(&self, number: u32) -> Option<&str> {
+        self.interface_name(number)
+    }
+
+    fn vrf(&self, number: u32) -> Option<&str> {
+        self.vrf_name(number)
+    }
+}
+
 /// Adds a row for each record.
 pub(super) struct RowSink<'a> {
     pub(super) block: &'a mut Block,
@@ -67,6 +131,17 @@ pub(super) struct RowSink<'a> {
 
 impl FlowSink for RowSink<'_> {
     fn flow(&mut self, record: &FlowRecord, source: &FlowSource<'_>) {
+        self.row(record, source);
+    }
+
+    fn fault(&mut self, fault: &ExportFault) {
+        self.first_fault = self.first_fault.or(Some(*fault));
+    }
+}
+
+impl RowSink<'_> {
+    /// Adds the row of a record.
+    pub(super) fn row(&mut self, record: &FlowRecord, origin: &impl Origin) {
         let (from, to) = (record.source(), record.destination());
         for &destination in self.slots {
             match if destination { to } else { from } {
@@ -77,16 +152,14 @@ impl FlowSink for RowSink<'_> {
         let start = self.block.text.len();
         let mut row = Fields { out: &mut self.block.text, form: self.form, at: 0, empty: true };
         row.begin();
-        row.time(self.time.map(|time| (time.seconds, time.nanos / 1000)).or_else(|| {
-            // A file has no time but the exporter's.
-            source.export_ms().map(|ms| ((ms / 1000) as i64, (ms % 1000) as u32 * 1000))
-        }));
-        let unknown = |ip: &IpAddr| ip.is_unspecified();
-        let sender = Some(source.exporter()).filter(|ip| !unknown(ip));
-        row.ip(record.exporter().or(source.agent()).or(sender));
-        row.text(Some(source.protocol().name()));
-        row.int(Some(source.domain()));
         let ms = |ms: Option<u64>| ms.map(|ms| ((ms / 1000) as i64, (ms % 1000) as u32 * 1000));
+        let captured = self.time.map(|time| (time.seconds, time.nanos / 1000));
+        // A file has no time but the exporter's, or its collector's.
+        row.time(captured.or_else(|| ms(origin.time_ms())));
+        let unknown = |ip: &IpAddr| ip.is_unspecified();
+        row.ip(record.exporter().or_else(|| origin.address()));
+        row.text(origin.export());
+        row.int(origin.number());
         row.time(ms(record.start_ms()));
         row.time(ms(record.end_ms()));
         row.ip(from);
@@ -104,8 +177,8 @@ impl FlowSink for RowSink<'_> {
         row.int(record.sampling_rate());
         row.int(record.input());
         row.int(record.output());
-        row.text(record.input().and_then(|number| source.interface_name(number)));
-        row.text(record.output().and_then(|number| source.interface_name(number)));
+        row.text(record.input().and_then(|number| origin.interface(number)));
+        row.text(record.output().and_then(|number| origin.interface(number)));
         row.int(record.source_as());
         row.int(record.destination_as());
         row.int(record.source_mask());
@@ -118,7 +191,7 @@ impl FlowSink for RowSink<'_> {
         row.int(record.post_vlan());
         row.int(record.input_vrf());
         row.int(record.output_vrf());
-        let name = |vrf: Option<u32>| vrf.and_then(|vrf| source.vrf_name(vrf));
+        let name = |vrf: Option<u32>| vrf.and_then(|vrf| origin.vrf(vrf));
         row.text(name(record.input_vrf()).or_else(|| name(record.output_vrf())));
         row.list(record.labels());
         row.ip(record.nat_source());
@@ -130,10 +203,6 @@ impl FlowSink for RowSink<'_> {
         let insert = row.end();
         let end = self.block.text.len();
         self.block.row(Row { start, insert, end, pad: 0, kind: RowKind::Annotate });
-    }
-
-    fn fault(&mut self, fault: &ExportFault) {
-        self.first_fault = self.first_fault.or(Some(*fault));
     }
 }
 
