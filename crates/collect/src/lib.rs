@@ -16,7 +16,7 @@
 //! all datagrams of an exporter's address and port to the same socket, so templates are where their records come.
 //!
 //! - **Invariant** Each received datagram is decoded, refused, or dropped and counted.
-//! - **Invariant** Flows of a batch are looked up in one table.
+//! - **Invariant** Flows of a batch are looked up in one table, or for each VRF in one.
 //! - **Invariant** A file has its name only when it is complete, and never replaces another one.
 //! - **Invariant** Memory is bounded by the queues, the decoders' limits, a batch and a row group for each socket.
 //!
@@ -38,6 +38,7 @@ mod receive;
 mod rows;
 mod table;
 mod templates;
+mod vrfs;
 mod work;
 
 fibula_publish::sync!();

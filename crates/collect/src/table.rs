@@ -6,19 +6,25 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
 use arrow_array::{Array, ArrayRef, RecordBatch, TimestampMicrosecondArray};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use fibula_annotate::{
     AnnotateError, AnnotateOptions, Column, ColumnAnnotator, LookupTable, TextForm,
 };
 
 use crate::FlowFormat;
 use crate::columns::{ENDS, flow_fields};
+use crate::vrfs::VrfTables;
 
 /// A table, with the values that are added to flows: for the source as `src_NAME`, for the destination as `dst_NAME`.
+/// [`FlowTable::by_vrf`] makes one of several.
 pub struct FlowTable {
-    annotator: ColumnAnnotator,
-    is_dated: bool,
+    lookup: Lookup,
     schema: SchemaRef,
+}
+
+enum Lookup {
+    One { annotator: ColumnAnnotator, is_dated: bool },
+    ByVrf(VrfTables),
 }
 
 /// How many addresses were looked up.
@@ -56,7 +62,27 @@ impl FlowTable {
         if let Some(twice) = fields.iter().find(|field| !names.insert(field.name().clone())) {
             return Err(AnnotateError::SameName { name: twice.name().clone() });
         }
-        Ok(Self { annotator, is_dated, schema: Arc::new(Schema::new(fields)) })
+        let lookup = Lookup::One { annotator, is_dated };
+        Ok(Self { lookup, schema: Arc::new(Schema::new(fields)) })
+    }
+
+    /// Looks the flows of each VRF up in a table of its own. VRFs are given by the number or the name that the exporter
+    /// has for them; a flow belongs to the first of these that is given: the number of its ingress VRF (`input_vrf`),
+    /// its name (`vrf_name`), the number of its egress VRF (`output_vrf`). Other flows, and those without a VRF, are
+    /// looked up in `main`. Flows whose table is `None` have no values.
+    ///
+    /// The columns are those of all tables, each once. Texts are plain, also for Parquet.
+    ///
+    /// # Errors
+    /// If two tables have a column of the same name with different types.
+    pub fn by_vrf(
+        main: Option<Arc<Self>>,
+        vrfs: &[(String, Option<Arc<Self>>)],
+    ) -> Result<Self, AnnotateError> {
+        let tables = VrfTables::new(main, vrfs)?;
+        let mut fields: Vec<_> = flow_fields().into_iter().map(Arc::new).collect();
+        fields.extend(tables.fields().iter().cloned());
+        Ok(Self { lookup: Lookup::ByVrf(tables), schema: Arc::new(Schema::new(fields)) })
     }
 
     /// The columns of a batch of flows with the values of this table.
@@ -65,28 +91,50 @@ impl FlowTable {
         &self.schema
     }
 
+    /// The columns that are added.
+    pub(crate) fn added(&self) -> &[FieldRef] {
+        &self.schema.fields()[flow_fields().len()..]
+    }
+
     /// Adds the values to a batch of flows.
     pub(crate) fn add(&self, batch: &RecordBatch) -> Result<(RecordBatch, Looked), AnnotateError> {
-        let mut columns = batch.columns().to_vec();
-        let times = self.is_dated.then(|| times(batch));
+        let (values, looked) = self.values(batch)?;
+        let columns = [batch.columns(), &values[..]].concat();
+        Ok((RecordBatch::try_new(Arc::clone(&self.schema), columns)?, looked))
+    }
+
+    /// The values for flows, of which the batch has at least the columns [`ENDS`] and [`TIMES`].
+    pub(crate) fn values(
+        &self,
+        batch: &RecordBatch,
+    ) -> Result<(Vec<ArrayRef>, Looked), AnnotateError> {
+        let (annotator, is_dated) = match &self.lookup {
+            Lookup::One { annotator, is_dated } => (annotator, *is_dated),
+            Lookup::ByVrf(tables) => return tables.values(batch),
+        };
+        let mut columns = Vec::new();
+        let times = is_dated.then(|| times(batch));
         let mut looked = Looked::default();
         for end in ENDS {
             let Some(addresses) = batch.column_by_name(end) else { continue };
             let found = match &times {
-                Some(times) => self.annotator.annotate_at(end, addresses, times)?,
-                None => self.annotator.annotate(end, addresses)?,
+                Some(times) => annotator.annotate_at(end, addresses, times)?,
+                None => annotator.annotate(end, addresses)?,
             };
             columns.extend(found.columns);
             looked.addresses += found.counts.matched + found.counts.unmatched;
             looked.matched += found.counts.matched;
         }
-        Ok((RecordBatch::try_new(Arc::clone(&self.schema), columns)?, looked))
+        Ok((columns, looked))
     }
 }
 
+/// The columns with times, the best one first.
+pub(crate) const TIMES: [&str; 3] = ["last", "first", "time"];
+
 /// The time of each flow.
 fn times(batch: &RecordBatch) -> ArrayRef {
-    let [last, first, time] = ["last", "first", "time"].map(|name| {
+    let [last, first, time] = TIMES.map(|name| {
         batch.column_by_name(name).map(|column| column.as_primitive::<TimestampMicrosecondType>())
     });
     let of = |column: Option<&TimestampMicrosecondArray>, row| {

@@ -7,3 +7,4 @@ mod forward;
 mod loss;
 mod restart;
 mod tables;
+mod vrfs;

@@ -22,6 +22,18 @@ pub fn table(column: &str, routes: &[(&str, &str)]) -> Fib {
     Fib::of_table(builder.finish().unwrap(), &FibOptions::default()).unwrap()
 }
 
+/// A table whose column has a number for each prefix.
+pub fn numbers(column: &str, routes: &[(&str, u64)]) -> Fib {
+    let mut builder = TableBuilder::new(BuilderOptions::default());
+    builder.begin_source("t", "text", &[(column.into(), ColumnKind::Int)], false, None);
+    for (prefix, value) in routes {
+        let values = [Value::Int(*value)];
+        let change = Change::Announce(Attributes::Values(&values));
+        builder.apply(&Update::new(prefix.parse().unwrap(), change));
+    }
+    Fib::of_table(builder.finish().unwrap(), &FibOptions::default()).unwrap()
+}
+
 fn prepared(fib: Fib) -> Arc<FlowTable> {
     let mut options = AnnotateOptions::default();
     options.add = vec!["prefix".into(), "site".into()];

@@ -101,8 +101,8 @@ impl LiveFlows {
             config: config.clone(),
             current,
             tables,
+            known: Known::all(config),
             table: None,
-            sequence: None,
             looked: None,
             saved: Instant::now(),
             failed: None,
@@ -138,13 +138,89 @@ struct Keeper {
     config: FlowsConfig,
     current: CurrentFlows,
     tables: TableCopies,
+    /// The main table, and those of VRFs.
+    known: Vec<Known>,
+    /// What flows are looked up in: the main table, or all of them.
     table: Option<Arc<FlowTable>>,
-    /// The state of the table that is used.
-    sequence: Option<(u64, u64)>,
-    /// When the table was looked at.
+    /// When the tables were looked at.
     looked: Option<Instant>,
     saved: Instant,
     failed: Option<Instant>,
+}
+
+/// A table of the server, and the copy of it that is used.
+struct Known {
+    name: Option<String>,
+    /// The VRF for which it is, if that is why it is known.
+    vrf: Option<String>,
+    /// The state of the copy.
+    sequence: Option<(u64, u64)>,
+    table: Option<Arc<FlowTable>>,
+    /// The names of its values.
+    values: Vec<String>,
+    /// Whether it was said that it is missing.
+    is_said: bool,
+}
+
+impl Known {
+    /// The tables of a configuration, each once.
+    fn all(config: &FlowsConfig) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        let main = std::iter::once((None, config.table.clone()));
+        let vrfs = config.vrfs.iter().map(|(vrf, table)| (Some(vrf.clone()), Some(table.clone())));
+        for (vrf, name) in main.chain(vrfs) {
+            if all.iter().all(|known| known.name != name) {
+                let values = Vec::new();
+                all.push(Self { name, vrf, sequence: None, table: None, values, is_said: false });
+            }
+        }
+        all
+    }
+
+    /// Whether a value can be added from it.
+    fn has(&self, name: &str) -> bool {
+        name == "prefix" || self.values.iter().any(|value| value == name)
+    }
+
+    /// Copies the table if it has changed; returns whether it has.
+    fn renew(&mut self, tables: &TableCopies, config: &FlowsConfig) -> Result<bool, String> {
+        let copy = tables.copy(self.name.as_deref())?;
+        if self.sequence == Some(copy.state()) {
+            return Ok(false);
+        }
+        self.values = copy.fib().columns().names().map(str::to_owned).collect();
+        let mut options = AnnotateOptions::default();
+        options.add.clone_from(&config.add);
+        if options.add.is_empty() {
+            options.add.push("prefix".to_owned());
+            options.add.extend(self.values.iter().cloned());
+        }
+        // Of several tables, each adds what it has.
+        if !config.vrfs.is_empty() {
+            options.add.retain(|name| self.has(name));
+        }
+        self.sequence = Some(copy.state());
+        let table = match options.add.is_empty() {
+            true => None,
+            false => {
+                let table = FlowTable::new(copy.fib().clone(), &options, config.format);
+                Some(Arc::new(table.map_err(|error| error.to_string())?))
+            }
+        };
+        self.table = table;
+        Ok(true)
+    }
+
+    /// The table is not there, or not yet.
+    fn missing(&mut self, what: &str) {
+        match &self.vrf {
+            Some(vrf) if !self.is_said => {
+                info!("flows of VRF {vrf} are written without values until there are some: {what}");
+            }
+            _ => tracing::debug!("flows are written without values yet: {what}"),
+        }
+        self.is_said = true;
+    }
 }
 
 impl Keeper {
@@ -187,38 +263,51 @@ impl Keeper {
         }
     }
 
-    /// Copies the table if it has changed.
+    /// Copies the tables that have changed.
     fn renew(&mut self) {
-        match self.newer() {
-            Ok(None) => {}
-            Ok(Some(table)) => {
-                self.table = Some(Arc::new(table));
+        let mut is_changed = false;
+        for known in &mut self.known {
+            match known.renew(&self.tables, &self.config) {
+                Ok(changed) => is_changed |= changed,
+                // A table is there once its source has announced a route.
+                Err(what) if known.table.is_none() => known.missing(&what),
+                Err(what) => warn!("flows are looked up in an old table: {what}"),
+            }
+        }
+        if !is_changed {
+            return;
+        }
+        match self.combined() {
+            Ok(table) => {
+                self.table = table;
                 if let Some(collector) = &*self.current.collector() {
                     collector.replace(self.table.clone());
                 }
             }
-            // A table is there once its source has announced a route.
-            Err(what) if self.table.is_none() => {
-                tracing::debug!("flows are written without values yet: {what}");
-            }
-            Err(what) => warn!("flows are looked up in an old table: {what}"),
+            Err(what) => warn!("flows are looked up in old tables: {what}"),
         }
     }
 
-    fn newer(&mut self) -> Result<Option<FlowTable>, String> {
-        let copy = self.tables.copy(self.config.table.as_deref())?;
-        if self.sequence == Some(copy.state()) {
-            return Ok(None);
+    /// The main table alone, or with those of VRFs.
+    fn combined(&self) -> Result<Option<Arc<FlowTable>>, String> {
+        let of = |name: Option<&str>| {
+            let known = self.known.iter().find(|known| known.name.as_deref() == name);
+            known.and_then(|known| known.table.clone())
+        };
+        let main = of(self.config.table.as_deref());
+        if self.config.vrfs.is_empty() {
+            return Ok(main);
         }
-        let mut options = AnnotateOptions::default();
-        options.add.clone_from(&self.config.add);
-        if options.add.is_empty() {
-            options.add.push("prefix".to_owned());
-            options.add.extend(copy.fib().columns().names().map(str::to_owned));
+        if self.known.iter().all(|known| known.sequence.is_some()) {
+            let is_known = |name: &&String| self.known.iter().any(|known| known.has(name));
+            if let Some(name) = self.config.add.iter().find(|name| !is_known(name)) {
+                return Err(format!("no table has the value {name:?}"));
+            }
         }
-        let table = FlowTable::new(copy.fib().clone(), &options, self.config.format);
-        self.sequence = Some(copy.state());
-        table.map(Some).map_err(|error| error.to_string())
+        let vrfs = self.config.vrfs.iter();
+        let vrfs: Vec<_> = vrfs.map(|(vrf, table)| (vrf.clone(), of(Some(table)))).collect();
+        let table = FlowTable::by_vrf(main, &vrfs).map_err(|error| error.to_string())?;
+        Ok(Some(Arc::new(table)))
     }
 
     fn end(self) {

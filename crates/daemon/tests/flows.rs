@@ -75,6 +75,84 @@ fn flows_have_the_values_of_the_live_table() {
     assert_eq!(rows(&output).len() as u64, all);
 }
 
+/// A message of IPFIX with sets.
+fn message(sets: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut out = vec![0, 10, 0, 0, 0x65, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
+    for (id, body) in sets {
+        out.extend([&id.to_be_bytes()[..], &(body.len() as u16 + 4).to_be_bytes(), body].concat());
+    }
+    let len = (out.len() as u16).to_be_bytes();
+    out[2..4].copy_from_slice(&len);
+    out
+}
+
+/// Two tables have the same prefix with other origins: a flow has that of its VRF.
+#[test]
+fn flows_of_vrfs_have_the_values_of_their_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("flows");
+    let sources: String = [("one", "3333"), ("two", "4444")]
+        .into_iter()
+        .map(|(name, origin)| {
+            let path = folder.path().join(name);
+            let line = crate::serve::announced("193.0.6.0/24").replace("3333", origin);
+            fs::write(&path, line).unwrap();
+            format!("[[ris]]\nname = '{name}'\npath = '{}'\nhold = '1d'\n", path.display())
+        })
+        .collect();
+    let port = free_port();
+    let text = format!(
+        "http = {{ listen = '127.0.0.1:0' }}\n{sources}\
+         [flows]\nlisten = ['127.0.0.1:{port}']\noutput = '{}'\nformat = 'jsonl'\ntable = 'one'\n\
+         add = ['origin_as']\nrefresh = '100ms'\nrotate = '1s'\n\
+         [flows.vrfs]\nblue = 'two'\n7 = 'two'\n8 = 'three'\n",
+        output.display()
+    );
+    let config = ServeConfig::parse(&text, "test.toml").unwrap();
+    let serve = Serve::start(ServeOptions::new(config)).unwrap();
+    let exporter = UdpSocket::bind("127.0.0.1:0").unwrap();
+    // Template 256 has the destination and the ingress VRF; VRF 5 is called blue.
+    let templates = message(&[
+        (2, &[1, 0, 0, 2, 0, 12, 0, 4, 0, 234, 0, 4]),
+        (3, &[1, 1, 0, 2, 0, 1, 0, 234, 0, 4, 0, 236, 0, 4]),
+        (257, b"\0\0\0\x05blue"),
+    ]);
+    let flow = |vrf: u8| [193, 0, 6, 139, 0, 0, 0, vrf];
+    let flows = message(&[(256, &[flow(5), flow(6), flow(7), flow(8)].concat())]);
+    let mut sent = 0;
+    let origins = until("flows with the values of both tables", || {
+        exporter.send_to(&templates, ("127.0.0.1", port)).unwrap();
+        exporter.send_to(&flows, ("127.0.0.1", port)).unwrap();
+        sent += 4;
+        std::thread::sleep(Duration::from_millis(50));
+        let rows = rows(&output);
+        let origins = |vrf: u64| {
+            let of_vrf = rows.iter().rev().filter(move |row| row["input_vrf"] == vrf);
+            of_vrf.map(|row| row["dst_origin_as"].clone()).next()
+        };
+        let last = [5, 6, 7, 8].map(origins);
+        let is_there = |origin: &Option<Value>| origin.as_ref().is_some_and(Value::is_number);
+        last[..3].iter().all(is_there).then_some(last)
+    });
+    assert_eq!(
+        origins,
+        [Some(4444.into()), Some(3333.into()), Some(4444.into()), Some(Value::Null)]
+    );
+    serve.stop().unwrap();
+    let rows = rows(&output);
+    assert_eq!(rows.len(), sent);
+    // Until its table was there, a flow had no value, and never one of another table.
+    for row in &rows {
+        let expected = match row["input_vrf"].as_u64() {
+            Some(5 | 7) => 4444,
+            Some(6) => 3333,
+            _ => 0,
+        };
+        let origin = &row["dst_origin_as"];
+        assert!(origin.is_null() || *origin == expected, "{row}");
+    }
+}
+
 #[test]
 fn collectors_that_cannot_be() {
     for (settings, line, what) in [
@@ -85,6 +163,7 @@ fn collectors_that_cannot_be() {
         ("listen = ['0.0.0.0:2055']\noutput = 'x'\nallow = ['10.0.0.0/33']\n", "line 6", "33"),
         ("listen = ['0.0.0.0:2055']\noutput = 'x'\nrotate = '0'\n", "", "flows.rotate is 0"),
         ("listen = ['0.0.0.0:2055']\noutput = 'x'\npartition = 'year'\n", "line 6", "day or hour"),
+        ("listen = ['0.0.0.0:2055']\noutput = 'x'\nvrfs = ['blue']\n", "line 6", "map"),
     ] {
         let text = format!("[[fpm]]\nlisten = '127.0.0.1:0'\n[flows]\n{settings}");
         let error = ServeConfig::parse(&text, "test.toml").unwrap_err().to_string();

@@ -1,5 +1,6 @@
 //! The collector of flows.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,7 +23,10 @@ pub struct FlowsConfig {
     pub allow: Vec<AnyPrefix>,
     /// The table in which flows are looked up; the main one, or the only one, by default.
     pub table: Option<String>,
-    /// The values to add; by default the prefix and all values of the table.
+    /// The tables in which flows of VRFs are looked up, by the name or the number that exporters have for the VRF.
+    #[serde(default)]
+    pub vrfs: BTreeMap<String, String>,
+    /// The values to add; by default the prefix and all values of the tables.
     #[serde(default)]
     pub add: Vec<String>,
     /// How often the table is copied for flows if it has changed.
