@@ -29,6 +29,7 @@ run_tests() {
     python_for "$target/python" >/dev/null
     begin python_environment
     lint
+    [ -z "${1:-}" ] || goflow2_there
     # With the server that the looking glass is tested on.
     step "compiling all tests"; cargo build "${all[@]}" "${figures[@]}" --example glass --quiet
     end
@@ -52,6 +53,22 @@ run_tests() {
     [ -z "${1:-}" ] || { abi; bench_check; every_width; kernels_checked; portable; python_wheel --all; datafusion; go_all; jvm; site; }
     times
     say "all checks passed"
+}
+
+goflow2_version=v2.2.6
+
+# goflow2_there: compiles the collector of flows beside which ours is tested, if Go is installed.
+goflow2_there() {
+    local programs="$target/hosts/bin"
+    have go || { step "goflow2: SKIPPED, Go is not installed"; return; }
+    mkdir -p "$programs"
+    programs=$(cd "$programs" && pwd)
+    if [ ! -x "$programs/goflow2" ]; then
+        step "compiling goflow2"
+        GOBIN=$programs go install -ldflags "-s -w" "github.com/netsampler/goflow2/v2/cmd/goflow2@$goflow2_version" ||
+            { step "goflow2: SKIPPED, it cannot be compiled here"; return; }
+    fi
+    export FIBULA_GOFLOW2=$programs/goflow2
 }
 
 # What is tested as its users run it, on what was compiled for the tests.

@@ -19,16 +19,16 @@ use crate::exporters::{
 };
 
 /// The command, while it collects.
-struct Collecting {
+pub struct Collecting {
     child: Child,
-    address: SocketAddr,
+    pub address: SocketAddr,
     /// The rest of standard error.
     err: JoinHandle<Vec<String>>,
 }
 
 impl Collecting {
     /// Starts it in a folder, at a port that the system chooses unless the arguments have one.
-    fn start(folder: &str, args: &[&str]) -> Self {
+    pub fn start(folder: &str, args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_fibula"))
             .current_dir(folder)
             .env("FIBULA_CONFIG", "")
@@ -51,7 +51,7 @@ impl Collecting {
     }
 
     /// Stops it, and gives the counts that it prints, and the lines before.
-    fn stop(mut self) -> (Value, Vec<String>) {
+    pub fn stop(mut self) -> (Value, Vec<String>) {
         self.signal("TERM");
         let code = self.child.wait().unwrap().code();
         let mut err = self.err.join().unwrap();
@@ -68,18 +68,18 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The rows of the files of JSON lines in a folder.
-fn rows(folder: &str) -> Vec<Value> {
+pub fn rows(folder: &str) -> Vec<Value> {
     let text: String =
         files_of(Path::new(folder)).iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The text of a flow's member, and its number.
-fn text(row: &Value, name: &str) -> String {
+pub fn text(row: &Value, name: &str) -> String {
     row[name].as_str().unwrap_or_default().to_owned()
 }
 
-fn int(row: &Value, name: &str) -> u64 {
+pub fn int(row: &Value, name: &str) -> u64 {
     row[name].as_u64().unwrap_or_default()
 }
 
@@ -127,7 +127,7 @@ fn the_page() {
 }
 
 /// Passes the datagrams of an exporter on to collectors, until it is silent.
-fn pass_on(from: &UdpSocket, to: &[SocketAddr]) -> u64 {
+pub fn pass_on(from: &UdpSocket, to: &[SocketAddr]) -> u64 {
     let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut buffer = vec![0; 65_536];
     let (mut wait, mut passed) = (PATIENCE, 0);

@@ -21,6 +21,8 @@ mod exporters;
 mod fetch;
 #[cfg(target_os = "linux")]
 mod flow;
+#[cfg(target_os = "linux")]
+mod goflow2;
 mod lookup;
 mod memory;
 mod merged;
