@@ -22,6 +22,8 @@ mod fetch;
 #[cfg(target_os = "linux")]
 mod flow;
 #[cfg(target_os = "linux")]
+mod flow_vrfs;
+#[cfg(target_os = "linux")]
 mod goflow2;
 mod lookup;
 mod memory;

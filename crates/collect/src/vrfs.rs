@@ -163,19 +163,22 @@ fn all_fields(tables: &[Arc<FlowTable>]) -> Result<Vec<FieldRef>, AnnotateError>
                 continue;
             }
             let field = plain(field);
-            match fields.iter().find(|known| known.name() == field.name()) {
-                None => fields.push(field),
-                Some(known) if known.data_type() == field.data_type() => {}
-                Some(known) => {
-                    return Err(AnnotateError::File {
-                        what: format!(
-                            "the tables of two VRFs have {} as {} and as {}",
-                            field.name(),
-                            known.data_type(),
-                            field.data_type()
-                        ),
-                    });
-                }
+            let Some(known) = fields.iter_mut().find(|known| known.name() == field.name()) else {
+                fields.push(field);
+                continue;
+            };
+            let [ours, theirs] = [known.data_type(), field.data_type()];
+            if ours == theirs {
+                continue;
+            }
+            // Integers are as wide as the largest one of their table.
+            if !(ours.is_unsigned_integer() && theirs.is_unsigned_integer()) {
+                let name = field.name();
+                let what = format!("two tables of flows have {name} as {ours} and as {theirs}");
+                return Err(AnnotateError::File { what });
+            }
+            if theirs.primitive_width() > ours.primitive_width() {
+                *known = field;
             }
         }
     }

@@ -198,13 +198,23 @@ fn types_that_differ() {
     let json = FlowFormat::JsonLines;
     let text = prepared("site", "blue", json);
     let mut options = AnnotateOptions::default();
-    options.add = vec!["length".into()];
-    let length = FlowTable::new(table("length", &[("10.0.0.0/8", "8")]), &options, json).unwrap();
     let numbers = crate::tables::numbers("site", &[("10.0.0.0/8", 8)]);
     options.add = vec!["site".into()];
     let number = Arc::new(FlowTable::new(numbers, &options, json).unwrap());
     let result = FlowTable::by_vrf(Some(text), &[("blue".to_owned(), Some(number))]);
     let Err(AnnotateError::File { what }) = result else { panic!("one column of two types") };
     assert!(what.contains("src_site") && what.contains("Utf8"), "{what}");
-    assert!(FlowTable::by_vrf(Some(Arc::new(length)), &[]).is_ok());
+    // Integers of other widths can.
+    let wide = crate::tables::numbers("length", &[("10.0.0.0/8", 1 << 40)]);
+    let narrow = crate::tables::numbers("length", &[("10.0.0.0/8", 8)]);
+    options.add = vec!["length".into()];
+    let [wide, narrow] = [wide, narrow].map(|fib| FlowTable::new(fib, &options, json).unwrap());
+    let kind = |table: &FlowTable| {
+        let field = table.schema().field_with_name("dst_length").unwrap();
+        field.data_type().to_string()
+    };
+    let [wide, narrow] = [wide, narrow].map(Arc::new);
+    assert_ne!(kind(&wide), kind(&narrow));
+    let vrfs = [("blue".to_owned(), Some(Arc::clone(&wide)))];
+    assert_eq!(kind(&FlowTable::by_vrf(Some(narrow), &vrfs).unwrap()), kind(&wide));
 }

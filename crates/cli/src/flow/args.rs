@@ -55,6 +55,10 @@ pub struct Args {
     /// A table beside others, NAME=TABLE,...: its columns become NAME_column. Repeatable
     #[arg(long, value_name = "NAME=TABLE,...", conflicts_with = "table")]
     pub layer: Vec<String>,
+    /// The table for flows of a VRF, by the name or the number that exporters have for it: NAME=TABLE,... Others, and
+    /// flows without a VRF, are looked up in the table above. Repeatable
+    #[arg(long, value_name = "NAME=TABLE,...", conflicts_with_all = ["dated", "at", "rpki", "aspa"])]
+    vrf: Vec<String>,
     /// The table file has several dates (build --as-of): each flow is looked up in the newest table that is not later
     /// than its last packet
     #[arg(long, conflicts_with_all = ["layer", "at", "rpki", "aspa"])]
@@ -142,6 +146,30 @@ impl Args {
     pub fn tables<'a>(&'a self, read: &'a ReadArgs) -> Named<'a> {
         let Self { table, layer, rpki, dated, .. } = self;
         Named { table, layer, rpki, read, is_dated: *dated }
+    }
+
+    /// Other tables, read as these are.
+    pub fn other<'a>(&'a self, table: &'a [String], read: &'a ReadArgs) -> Named<'a> {
+        Named { table, layer: &[], rpki: &self.rpki, read, is_dated: false }
+    }
+
+    /// The names of VRFs, each with its tables.
+    pub fn vrfs(&self) -> Result<Vec<(String, Vec<String>)>, Failure> {
+        let mut vrfs: Vec<(String, Vec<String>)> = Vec::new();
+        for argument in &self.vrf {
+            let named = argument.split_once('=');
+            let named = named.filter(|(name, tables)| !name.is_empty() && !tables.is_empty());
+            let Some((name, tables)) = named else {
+                return Err(Failure::new(format_args!("--vrf {argument:?} is not NAME=TABLE"))
+                    .hint("for instance --vrf blue=blue.csv --vrf 7=green.csv"));
+            };
+            if vrfs.iter().any(|(known, _)| known == name) {
+                return Err(Failure::new(format_args!("two VRFs are called {name:?}"))
+                    .hint("tables of one VRF are separated by commas: --vrf blue=a.csv,b.csv"));
+            }
+            vrfs.push((name.to_owned(), vec![tables.to_owned()]));
+        }
+        Ok(vrfs)
     }
 
     /// The format of the output.
