@@ -6,7 +6,9 @@ use std::net::IpAddr;
 use clap::{Args as ClapArgs, ValueEnum};
 use fibula_core::AnyPrefix;
 use fibula_fib::{EngineChoice, Fib, Match, Typed};
-use fibula_server::api::{Lookup, OriginValidity, PrefixPaths, Route, Routes, Search};
+use fibula_server::api::{
+    Lookup, OriginValidity, PastPeer, PastRoute, PrefixPaths, Route, RouteHistory, Routes, Search,
+};
 use fibula_server::client::{Client, RouteQuery};
 use serde_json::{Map, json};
 
@@ -23,11 +25,13 @@ Examples:
   fibula query --server https://lg.example --table bgp AS3333
   fibula query --file rib.fib --json 193.0.6.139
   fibula query --path-regex _3333$ --community '64500:*'
+  fibula query --at 2026-11-01T12:00:00Z 193.0.6.139
 
 For an address, all routes that cover it are printed, the longest first; for a prefix, every peer's
 path and why the best one is best; for an AS, the prefixes that it originates; for other text, the
 peers whose names contain it. With --origin-as, --community or --path-regex, the best routes that fit
-all of them are printed.
+all of them are printed. With --at, the best routes of that time
+are printed: of a server from its history, of a file of several dates from the table of the date.
 
 Exit code 1 if there is no route, AS or peer for a question.";
 
@@ -112,6 +116,10 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut out = output::stdout();
     let mut is_found = true;
     if args.questions.is_empty() {
+        if args.read.at.is_some() {
+            return Err(Failure::new("--at has answers about addresses and prefixes")
+                .hint("name one in place of --origin-as, --community or --path-regex"));
+        }
         is_found = filter(args, &mut out)?;
     } else if args.file.is_empty() {
         let mut client = args.server.client()?;
@@ -172,6 +180,27 @@ fn ask_server(
     out: &mut impl Write,
 ) -> Result<bool, Failure> {
     let table = args.table.as_deref();
+    if let Some(at) = args.read.at {
+        if !matches!(args.view, View::Exact) {
+            return Err(Failure::new("--view is for the routes of now").hint(
+                "with --at, a prefix has its own route, and an address all that covered it",
+            ));
+        }
+        let question = match question {
+            Question::Address(address) => address.to_string(),
+            Question::Prefix(prefix) => prefix.to_string(),
+            Question::Text(text) => {
+                return Err(Failure::new(format_args!("{text:?} is no address and no prefix"))
+                    .hint("--at has answers about these"));
+            }
+        };
+        let found = client.history(&question, &at.to_string(), table)?;
+        match args.json {
+            true => json_line(out, &found)?,
+            false => print_history(&found, out)?,
+        }
+        return Ok(found.tables.iter().any(|table| table.found.is_some()));
+    }
     match question {
         Question::Address(address) => {
             let found = client.lookup(address, table)?;
@@ -230,6 +259,41 @@ fn print_lookup(found: &Lookup, out: &mut impl Write) -> Result<(), Failure> {
         writeln!(out, "{}: no table has a route", found.address)?;
     }
     Ok(())
+}
+
+fn print_history(found: &RouteHistory, out: &mut impl Write) -> Result<(), Failure> {
+    let at = found.at.as_deref().unwrap_or_default();
+    for table in &found.tables {
+        writeln!(out, "{} at {at} in {}:", found.prefix, table.table)?;
+        if table.covering.is_empty() {
+            let since = table.since.as_ref().map(|since| format!(" since {since}"));
+            let until = table.until.as_ref().map(|until| format!(" until {until}"));
+            let (since, until) = (since.unwrap_or_default(), until.unwrap_or_default());
+            writeln!(out, "  no route{since}{until}")?;
+        }
+        for PastRoute { prefix, peer: of, attributes: set, since, or_before, until } in
+            &table.covering
+        {
+            let of = of.as_ref().map_or(String::new(), |of| format!("  ({})", past_peer(of)));
+            let before = if *or_before { " or before" } else { "" };
+            let until = until.as_ref().map(|until| format!(" until {until}")).unwrap_or_default();
+            writeln!(out, "  {prefix}  {}{of}  since {since}{before}{until}", attributes(set))?;
+        }
+    }
+    if found.tables.is_empty() {
+        writeln!(out, "{}: no table had a route at {at}", found.prefix)?;
+    }
+    for gap in &found.gaps {
+        writeln!(out, "changes from {} to {} are not known: {}", gap.from, gap.until, gap.why)?;
+    }
+    Ok(())
+}
+
+fn past_peer(peer: &PastPeer) -> String {
+    match &peer.source {
+        Some(source) if *source != peer.name => format!("{} of {source}", peer.name),
+        _ => peer.name.clone(),
+    }
 }
 
 fn print_routes(found: &Routes, out: &mut impl Write) -> Result<(), Failure> {

@@ -9,10 +9,11 @@ use std::time::{Duration, SystemTime};
 use fibula_core::{AnyPrefix, Attributes, BgpAttributes, Change, Update};
 use fibula_feeds::{Board, Figures, SourceState, SourceStatus};
 use fibula_fib::FibOptions;
-use fibula_rib::{Live, LiveOptions, Peer, Rib};
+use fibula_history::{HistoryBreak, HistoryFolder, HistoryOptions, RouteKey, RouteRecord};
+use fibula_rib::{AttributeSet, Live, LiveOptions, Peer, Rib};
 use fibula_rpki::{Aspas, LiveVrps, Vrp, Vrps};
 use fibula_server::client::{Client, ClientOptions};
-use fibula_server::{Server, ServerOptions};
+use fibula_server::{HistoryOnDisk, Server, ServerOptions};
 use serde_json::{Value, json};
 
 use crate::common::{Files, done, execute};
@@ -31,6 +32,11 @@ impl Lab {
 
     /// Its peers are of this session.
     fn of(session: Option<&str>, token: Option<&str>) -> Self {
+        Self::with(session, token, None)
+    }
+
+    /// It has this history.
+    fn with(session: Option<&str>, token: Option<&str>, history: Option<HistoryOnDisk>) -> Self {
         let mut rib = Rib::default();
         rib.name_global("bgp");
         let peers = [1, 2].map(|last| {
@@ -43,6 +49,7 @@ impl Lab {
         let mut options = ServerOptions::default();
         options.listen = vec!["127.0.0.1:0".parse().unwrap()];
         options.token = token.map(str::to_owned);
+        options.history = history;
         let vrps = LiveVrps::default();
         let vrp = Vrp::new("193.0.0.0/21".parse().unwrap(), 21, 3333).unwrap();
         let aspas: Aspas = [(3333, vec![64500])].into_iter().collect();
@@ -73,6 +80,60 @@ impl Lab {
     fn url(&self) -> String {
         format!("http://{}", self.server.addresses()[0])
     }
+}
+
+/// The routes of May 2024, of which the first seconds are known.
+#[test]
+fn servers_answer_about_the_past() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut history = HistoryFolder::open(folder.path(), HistoryOptions::default()).unwrap();
+    let may = 1_714_521_600_000_000;
+    history.begin(may, HistoryBreak::Begin).unwrap();
+    let bgp = BgpAttributes { as_path: "64500 3333", ..Default::default() };
+    let set = Some(AttributeSet::new(&Attributes::Bgp(&bgp)));
+    let peer = Some(Arc::new(Peer::new(Some([10, 0, 0, 1].into()), 64500)));
+    for (second, prefix, best) in
+        [(0, "193.0.0.0/8", &set), (1, "193.0.0.0/21", &set), (9, "193.0.0.0/21", &None)]
+    {
+        let key = RouteKey { table: "bgp".into(), prefix: prefix.parse().unwrap() };
+        let record = RouteRecord::new(may + second * 1_000_000, peer.clone(), best.clone());
+        history.write(&[(key, record)]).unwrap();
+    }
+    history.cover(may + 20_000_000);
+    let reader = history.reader();
+    let past = HistoryOnDisk(Arc::new(move || Ok(reader.clone())));
+    let lab = Lab::with(None, None, Some(past));
+    let url = lab.url();
+    let ask = |args: &[&str]| execute(&[&["query", "--server", &url], args].concat());
+    let found = ask(&["--at", "2024-05-01T00:00:05Z", "193.0.6.139"]);
+    assert_eq!(
+        found.out,
+        "193.0.6.139 at 2024-05-01T00:00:05.000Z in bgp:\n  193.0.0.0/21  AS path 64500 3333  (AS64500 (10.0.0.1))  \
+         since 2024-05-01T00:00:01.000Z until 2024-05-01T00:00:09.000Z\n  193.0.0.0/8  AS path 64500 3333  \
+         (AS64500 (10.0.0.1))  since 2024-05-01T00:00:00.000Z\n"
+    );
+    let found = ask(&["--at", "2024-05-01T00:00:10Z", "193.0.0.0/21"]);
+    let wanted = "193.0.0.0/21 at 2024-05-01T00:00:10.000Z in bgp:\n  no route since 2024-05-01T00:00:09.000Z\n";
+    assert_eq!((found.code, &*found.out), (1, wanted));
+    let found: Value =
+        serde_json::from_str(&ask(&["--json", "--at", "2024-05-01", "193.0.0.0/8"]).out).unwrap();
+    assert_eq!(found["tables"][0]["match"]["since"], "2024-05-01T00:00:00.000Z");
+    for (args, message) in [
+        (&["--at", "2024-05-02", "193.0.0.0/8"][..], "reaches until 2024-05-01T00:00:20.000Z"),
+        (&["--at", "2024-04-30", "193.0.0.0/8"], "the history begins at 2024-05-01T00:00:00.000Z"),
+        (&["--at", "2024-05-01", "AS3333"], "no address and no prefix"),
+        (
+            &["--at", "2024-05-01", "--view", "covered", "193.0.0.0/8"],
+            "--view is for the routes of now",
+        ),
+        (&["--at", "2024-05-01", "--origin-as", "3333"], "--at has answers about addresses"),
+    ] {
+        let refused = ask(args);
+        assert!(refused.code == 2 && refused.err.contains(message), "{args:?}: {}", refused.err);
+    }
+    let other = Lab::new(None);
+    let refused = execute(&["query", "--server", &other.url(), "--at", "2024-05-01", "10.0.0.1"]);
+    assert!(refused.code == 2 && refused.err.contains("[history]"), "{}", refused.err);
 }
 
 #[test]

@@ -34,6 +34,8 @@ mod feeds;
 #[cfg(target_os = "linux")]
 mod flows;
 #[cfg(unix)]
+mod history;
+#[cfg(unix)]
 mod live;
 #[cfg(unix)]
 mod notice;

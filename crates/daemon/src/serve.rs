@@ -16,6 +16,7 @@ use crate::config::{ConfigError, Http, ServeConfig};
 use crate::feeds::{self, Feeds};
 #[cfg(target_os = "linux")]
 use crate::flows::{CurrentFlows, LiveFlows};
+use crate::history::RouteRecorder;
 use crate::secret::first_line;
 use crate::validator::{self, Validator};
 use crate::{DaemonError, DaemonHandle, Notice, live, sources};
@@ -62,6 +63,7 @@ pub struct Serve {
     ended: Receiver<()>,
     _alarms: Option<AlarmDesk>,
     _validator: Option<Validator>,
+    _history: Option<RouteRecorder>,
     /// Dropped last: it writes what was received.
     #[cfg(target_os = "linux")]
     _flows: Option<LiveFlows>,
@@ -110,6 +112,13 @@ impl Serve {
             add_metrics(&mut server, move |text| counted.metrics(text));
             server.alarms = Some(ActiveAlarms(Arc::new(move || listed.active())));
         }
+        let history = config.history.as_ref().map(|_| Arc::<crate::history::Shared>::default());
+        if let Some(history) = &history {
+            let counted = Arc::clone(history);
+            add_metrics(&mut server, move |text| counted.metrics(text));
+            server.history = Some(history.on_disk());
+            server.obstacle = Some(history.obstacle());
+        }
         #[cfg(target_os = "linux")]
         let current = CurrentFlows::default();
         #[cfg(target_os = "linux")]
@@ -126,6 +135,9 @@ impl Serve {
             _ => None,
         };
         // Before the first change, so that none is missed.
+        let recorded = history.zip(config.history.as_ref());
+        let start = |(shared, config)| RouteRecorder::start(shared, config, &live);
+        let history = recorded.map(start).transpose()?;
         let start = |shared| AlarmDesk::start(shared, &live, &board, vrps.clone(), webhook);
         let alarms = alarms.map(start).transpose()?;
         #[cfg(target_os = "linux")]
@@ -150,6 +162,7 @@ impl Serve {
             ended,
             _alarms: alarms,
             _validator: validator,
+            _history: history,
             #[cfg(target_os = "linux")]
             _flows: flows,
         })

@@ -43,6 +43,10 @@ const SERVE: &[Case] = &[
     ("[limits]\npeer-routes = 0", None, "limits.peer-routes is 0", ""),
     ("[limits]\npeers = 0", None, "limits.peers is 0", ""),
     ("[[kernel]]\nbuffer = 0", None, "kernel.buffer is 0", ""),
+    ("[history]\npath = 'f'\nkeep = '0'", None, "history.keep is 0", "leave the key out"),
+    ("[history]\npath = 'f'\nbytes = 0", None, "history.bytes is 0", ""),
+    ("history = { path = 'f' }\n[tables]\nhistory = 0", None, "tables.history is 0", ""),
+    ("[history]\nkeep = '1d'", Some(1), "missing field `path`", ""),
     ("checkpoint = { file = 'f', every = '0' }", None, "checkpoint.every is 0", ""),
     (
         "[[bgp]]\nlisten = '[::1]:179'\nlocal-as = 1\nrouter-id = '1.1.1.1'\n\

@@ -6,6 +6,7 @@ mod config;
 mod flows;
 #[cfg(target_os = "linux")]
 mod hijacks;
+mod past;
 #[cfg(target_os = "linux")]
 mod route;
 mod rtr;

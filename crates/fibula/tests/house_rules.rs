@@ -28,7 +28,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rpki", &["core", "ingest", "rib"]),
     ("feeds", &["core", "ingest", "rib", "testkit"]),
     ("alarms", &["core", "rib", "rpki"]),
-    ("server", &["core", "rib", "fib", "feeds", "annotate", "rpki", "alarms"]),
+    ("history", &["core", "rib"]),
+    ("server", &["core", "rib", "fib", "feeds", "annotate", "rpki", "alarms", "history"]),
     (
         "router",
         &["core", "simd", "packet", "classify", "dpdk", "publish", "rib", "fib", "ingest", "feeds"],
@@ -37,7 +38,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "daemon",
         &[
             "core", "rib", "rpki", "fib", "ingest", "classify", "feeds", "router", "server",
-            "alarms", "annotate", "collect", "fibula",
+            "alarms", "annotate", "collect", "history", "fibula",
         ],
     ),
     ("testkit", &["core"]),
@@ -94,8 +95,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// Crates without any unsafe code, which say so to the compiler.
 const SAFE_CRATES: &[&str] = &[
     "core", "publish", "packet", "flows", "classify", "fib", "ingest", "fetch", "annotate",
-    "collect", "offload", "export", "rpki", "alarms", "server", "daemon", "testkit", "papers",
-    "fibula", "cli",
+    "collect", "offload", "export", "rpki", "alarms", "history", "server", "daemon", "testkit",
+    "papers", "fibula", "cli",
 ];
 
 /// Files outside those crates that may hold `unsafe`.

@@ -48,6 +48,7 @@ const SHARED: &[(&str, &[&str], &str)] = &[
         "of prefix lengths, as Bloomfwd's paper has it; of times",
     ),
     ("History", &["rib", "server"], JSON),
+    ("HistoryGap", &["history", "server"], JSON),
     ("Interface", &["ingest", "packet"], "of a capture file; of the kernel"),
     ("Kernel", &["daemon", "simd"], "the settings of the source `kernel`; a vector loop"),
     ("Limits", &["daemon", "rib", "server"], SETTINGS),

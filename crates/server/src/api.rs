@@ -492,6 +492,105 @@ pub struct History {
     pub changes: Vec<Change>,
 }
 
+/// Routes of a past time, from the history in files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RouteHistory {
+    /// The prefix or the address.
+    pub prefix: String,
+    /// The time, RFC 3339 in UTC; absent if the request has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The answer of each table that had routes until then; empty without a time.
+    #[serde(default)]
+    pub tables: Vec<TableHistory>,
+    /// The changes of the prefix, newest first; absent if there is a time and no parameter of lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<PastChange>,
+    /// The value of `after` for the next changes; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// The times of which changes are missing, as far as the answer may depend on them: between `since` and `until` of
+    /// its routes, or in the times of a list. The oldest comes first; of more than 100, the newest.
+    pub gaps: Vec<HistoryGap>,
+}
+
+/// A change of the best route of a prefix, from the history in files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PastChange {
+    /// When it happened, RFC 3339 in UTC.
+    pub time: String,
+    /// The table's name.
+    pub table: String,
+    /// The peer that announced the route; of a withdrawn one, that of its last path.
+    pub peer: Option<PastPeer>,
+    /// Its attributes; null if the route was withdrawn.
+    pub attributes: Option<Attributes>,
+    /// Whether it was found in the table at `time`: it happened before, while nothing was recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub or_before: bool,
+}
+
+/// The answer of a table for a past time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TableHistory {
+    /// The table's name.
+    pub table: String,
+    /// The route of the prefix, or the longest match of the address.
+    #[serde(rename = "match")]
+    pub found: Option<PastRoute>,
+    /// All routes that covered the address, the match included; the longest comes first. Of a prefix, the match.
+    pub covering: Vec<PastRoute>,
+    /// Of a prefix without a route: since when it had none, RFC 3339 in UTC; null if it has had none in the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Of a prefix without a route: when it had one again; null if it has none since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
+/// The best route of a prefix at a past time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PastRoute {
+    /// The prefix.
+    pub prefix: String,
+    /// The peer that announced it.
+    pub peer: Option<PastPeer>,
+    /// Its attributes.
+    pub attributes: Attributes,
+    /// Since when it was the best route, RFC 3339 in UTC.
+    pub since: String,
+    /// Whether it was found in the table at `since`, and may be older: the change happened while nothing was recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub or_before: bool,
+    /// Until when it was the best route; null if it is so far.
+    pub until: Option<String>,
+}
+
+/// The peer of a past route. Peers have other numbers after a restart, so it has none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PastPeer {
+    /// A readable name, such as `AS64500 (10.0.0.1)`.
+    pub name: String,
+    /// Its address, if the source gave it.
+    #[schema(value_type = Option<String>)]
+    pub address: Option<IpAddr>,
+    /// Its AS, 0 if unknown.
+    pub asn: u32,
+    /// The source and the view that its routes came from.
+    pub source: Option<String>,
+}
+
+/// A time of which changes are missing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+pub struct HistoryGap {
+    /// Its beginning, RFC 3339 in UTC.
+    pub from: String,
+    /// Its end.
+    pub until: String,
+    /// The reason, such as `the server was not running, or read its table`.
+    pub why: String,
+}
+
 /// Changes that a reader missed: they were removed from the history before they could be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Lost {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::handlers::{
-    alarms, bulk, changes, filter, health, lookup, metrics, page, peers, routes, rpki, search,
-    tables,
+    alarms, bulk, changes, filter, health, lookup, metrics, page, past, peers, routes, rpki,
+    search, tables,
 };
 use crate::http::answer::{Answer, JSON, whole};
 use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
@@ -55,7 +55,7 @@ const GET: Endpoint<Handler> = Endpoint {
 };
 
 /// Number of endpoints.
-const COUNT: usize = 19;
+const COUNT: usize = 20;
 
 /// The endpoints; the most frequent ones come first.
 pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
@@ -216,6 +216,31 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
         returns: Returns::Json("History"),
         refusals: &[404],
         handler: Handler::Now(changes::history),
+        ..GET
+    },
+    Endpoint {
+        path: "/v1/history/{prefix}",
+        summary: "From the history in files: the route of a prefix at a time, or the longest match of an address and \
+                  all routes that covered it. Without `at`, and with parameters of lists, the changes of the prefix, \
+                  newest first.",
+        rest: Some(text(
+            "prefix",
+            "A prefix, such as 192.0.2.0/24, or an address; in a list of changes it means its host route.",
+        )),
+        query: &[
+            text(
+                "table",
+                "A table; by default, all tables of the history, of which there may be 8.",
+            ),
+            text("at", "The time, such as 2026-11-01T12:00:00Z or 2026-11-01."),
+            text("from", "Changes from this time on."),
+            text("to", "Changes until this time."),
+            number("limit", 1, past::MOST, "Maximum number of changes (default 100)."),
+            text("after", "Continues after the previous answer of changes: its value of `next`."),
+        ],
+        returns: Returns::Json("RouteHistory"),
+        refusals: &[404, 500],
+        handler: Handler::Slow(past::history),
         ..GET
     },
     Endpoint {

@@ -62,7 +62,7 @@ pub use convert::peer_name;
 pub use copies::{TableCopies, TableCopy};
 pub use filter::{CommunityPattern, PathFilter, PathPattern};
 pub use metrics_text::{MetricsText, MoreMetrics};
-pub use options::{ActiveAlarms, Limits, Obstacle, ServerOptions, TlsFiles};
+pub use options::{ActiveAlarms, HistoryOnDisk, Limits, Obstacle, ServerOptions, TlsFiles};
 pub use server::{Server, ServerError};
 
 /// The program in the README compiles and runs.

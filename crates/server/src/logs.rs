@@ -40,6 +40,7 @@ pub(crate) struct Logs {
     pub(crate) failed_accept: LineKind,
     pub(crate) cut_answer: LineKind,
     pub(crate) failed_copy: LineKind,
+    pub(crate) failed_history: LineKind,
 }
 
 impl Default for Logs {
@@ -49,6 +50,7 @@ impl Default for Logs {
             failed_accept: LineKind::new("connections that could not be accepted"),
             cut_answer: LineKind::new("bulk answers that were cut off"),
             failed_copy: LineKind::new("tables that could not be copied"),
+            failed_history: LineKind::new("questions about the history without an answer"),
         }
     }
 }
@@ -56,8 +58,9 @@ impl Default for Logs {
 impl Logs {
     /// Writes how many lines were left out in minutes that are over.
     pub(crate) fn report(&self) {
-        let Self { refused_connection, failed_accept, cut_answer, failed_copy } = self;
-        for kind in [refused_connection, failed_accept, cut_answer, failed_copy] {
+        let Self { refused_connection, failed_accept, cut_answer, failed_copy, failed_history } =
+            self;
+        for kind in [refused_connection, failed_accept, cut_answer, failed_copy, failed_history] {
             kind.count(kind.limit.left_out(kind.begin.elapsed()));
         }
     }

@@ -18,6 +18,7 @@ use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
     api::Search,
     api::Filtered,
     api::History,
+    api::RouteHistory,
     api::Change,
     api::Lost,
     api::Tables,

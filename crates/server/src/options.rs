@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fibula_alarms::Alarm;
+use fibula_history::HistoryReader;
 use fibula_rpki::{LiveVrps, Relations};
 
 use crate::metrics_text::MoreMetrics;
@@ -41,6 +42,8 @@ pub struct ServerOptions {
     pub relations: Arc<Relations>,
     /// The alarms of `/v1/alarms`.
     pub alarms: Option<ActiveAlarms>,
+    /// The history of routes in files, of `/v1/history/{prefix}`.
+    pub history: Option<HistoryOnDisk>,
 }
 
 impl Default for ServerOptions {
@@ -59,6 +62,7 @@ impl Default for ServerOptions {
             vrps: None,
             relations: Arc::default(),
             alarms: None,
+            history: None,
         }
     }
 }
@@ -71,6 +75,17 @@ pub struct ActiveAlarms(pub Arc<dyn Fn() -> Vec<Arc<Alarm>> + Send + Sync>);
 impl fmt::Debug for ActiveAlarms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ActiveAlarms")
+    }
+}
+
+/// The reader of the history in files, asked at each request of `/v1/history/{prefix}`; a sentence if there is none
+/// now. The function must not block.
+#[derive(Clone)]
+pub struct HistoryOnDisk(pub Arc<dyn Fn() -> Result<HistoryReader, String> + Send + Sync>);
+
+impl fmt::Debug for HistoryOnDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HistoryOnDisk")
     }
 }
 

@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::Arc;
 
 use fibula_alarms::Alarm;
+use fibula_core::{Attributes as CoreAttributes, BgpAttributes};
+use fibula_history::{HistoryBreak, HistoryFolder, HistoryOptions, RouteKey, RouteRecord};
+use fibula_rib::{AttributeSet, Peer};
 use fibula_rpki::{Aspas, LiveVrps, Revalidator, Vrp, Vrps};
 use fibula_server::client::{Answer, escape};
-use fibula_server::{ActiveAlarms, Server};
+use fibula_server::{ActiveAlarms, HistoryOnDisk, Server};
 use hyper::Method;
 use serde_json::{Map, Value};
 
@@ -102,6 +106,12 @@ fn sample(parameter: &Value) -> String {
         "address" => "10.1.2.3".to_owned(),
         "file" => "style.css".to_owned(),
         "prefix" if parameter["in"] == "path" => "10.0.0.0/8".to_owned(),
+        "at" => "1970-01-01T00:00:05.5Z".to_owned(),
+        "from" => "1970-01-01".to_owned(),
+        "to" => "1970-01-01T00:00:09Z".to_owned(),
+        "after" if parameter["description"].as_str().unwrap().contains("answer of changes") => {
+            "9000000-0".to_owned()
+        }
         "after" if parameter["description"].as_str().unwrap().contains("`next`") => {
             "bgp,10.0.0.0/8".to_owned()
         }
@@ -186,13 +196,83 @@ fn alarm() -> Alarm {
     }
 }
 
+/// A history of ten seconds in 1970.
+fn past(folder: &Path) -> HistoryOnDisk {
+    let mut history = HistoryFolder::open(folder, HistoryOptions::default()).unwrap();
+    history.begin(0, HistoryBreak::Begin).unwrap();
+    let key = |prefix: &str| RouteKey { table: "bgp".into(), prefix: prefix.parse().unwrap() };
+    let peer = Some(Arc::new(Peer::new(Some([192, 0, 2, 1].into()), 64500)));
+    let bgp =
+        BgpAttributes { origin_as: Some(64600), as_path: "64500 64600", ..Default::default() };
+    let set = AttributeSet::new(&CoreAttributes::Bgp(&bgp));
+    for (time, prefix, best) in [
+        (1, "10.0.0.0/8", Some(&set)),
+        (2, "11.0.0.0/8", Some(&set)),
+        (3, "11.0.0.0/8", None),
+        (6, "10.0.0.0/8", None),
+    ] {
+        let record = RouteRecord::new(time * 1_000_000, peer.clone(), best.cloned());
+        history.write(&[(key(prefix), record)]).unwrap();
+    }
+    history.cover(10_000_000);
+    let reader = history.reader();
+    HistoryOnDisk(Arc::new(move || Ok(reader.clone())))
+}
+
+#[test]
+fn past_routes_and_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let past = past(folder.path());
+    let lab = Lab::new(|options| options.history = Some(past));
+    let mut client = lab.client();
+    let mut ask = |path: &str| {
+        let answer = client.get(&format!("/v1/history/{path}"), &[]).unwrap();
+        (answer.status, json(&answer))
+    };
+    let (status, found) = ask("10.1.2.3?at=1970-01-01T00:00:05Z");
+    let route = &found["tables"][0]["match"];
+    assert_eq!(
+        (status, &route["prefix"], &route["until"]),
+        (200, &"10.0.0.0/8".into(), &"1970-01-01T00:00:06.000Z".into())
+    );
+    assert_eq!(route["attributes"]["as_path"], "64500 64600");
+    assert!(found["changes"].is_null() && route["or_before"].is_null());
+    let (_, found) = ask("11.0.0.0/8?at=1970-01-01T00:00:05Z");
+    assert_eq!(found["tables"][0]["since"], "1970-01-01T00:00:03.000Z");
+    let (_, found) = ask("11.0.0.0/8?limit=1");
+    let change = &found["changes"][0];
+    assert_eq!(change["time"], "1970-01-01T00:00:03.000Z");
+    assert!(change["attributes"].is_null() && change["peer"]["asn"] == 64500);
+    let next = found["next"].as_str().unwrap();
+    let (_, found) = ask(&format!("11.0.0.0/8?limit=1&after={next}"));
+    assert_eq!(found["changes"][0]["time"], "1970-01-01T00:00:02.000Z");
+    assert!(found["next"].is_null());
+    for (path, status, sentence) in [
+        ("10.0.0.0/8?at=1970-01-01T00:00:11Z", 404, "reaches until 1970-01-01T00:00:10.000Z"),
+        ("10.0.0.0/8?at=tomorrow", 400, "a time is 2024-05-01"),
+        ("10.0.0.0/8?at=2199-01-01", 400, "in the future"),
+        ("10.0.0.0/8?from=1970-01-02&to=1970-01-01", 400, "later"),
+        ("10.0.0.0/8?after=7", 400, "next"),
+        ("10.0.0.0/8?after=7-99999999999", 400, "next"),
+        ("ten?at=1970-01-01", 400, "not a prefix"),
+        ("10.0.0.0/8?at=1970-01-01&table=fpm", 404, "no table"),
+    ] {
+        let (found, answer) = ask(path);
+        let error = answer["error"].as_str().unwrap();
+        assert!(found == status && error.contains(sentence), "{path}: {found} {error}");
+    }
+}
+
 #[test]
 fn the_document_and_the_server_agree() {
     let vrps = Arc::new(LiveVrps::default());
     let shared = Arc::clone(&vrps);
     let alarm = Arc::new(alarm());
+    let folder = tempfile::tempdir().unwrap();
+    let past = past(folder.path());
     let mut lab = Lab::new(|options| {
         options.vrps = Some(shared);
+        options.history = Some(past);
         options.alarms = Some(ActiveAlarms(Arc::new(move || vec![Arc::clone(&alarm)])));
     });
     lab.announce("bgp", "10.0.0.0/8", 0, (2, 64600));
@@ -259,7 +339,7 @@ fn the_document_and_the_server_agree() {
             }
         }
     }
-    assert_eq!(operations, 19);
+    assert_eq!(operations, 20);
 }
 
 /// The check above detects errors.

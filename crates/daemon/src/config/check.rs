@@ -109,6 +109,7 @@ impl ServeConfig {
             ("rpki", self.rpki != running.rpki),
             ("alarm", self.alarm != running.alarm),
             ("webhook", self.webhook != running.webhook),
+            ("history", self.history != running.history),
             #[cfg(target_os = "linux")]
             ("flows", self.flows != running.flows),
             ("tables.engine", new.engine != old.engine),
@@ -179,6 +180,12 @@ impl ServeConfig {
             keys.push(("webhook.timeout", webhook.timeout.0.is_zero()));
             keys.push(("webhook.attempts", webhook.attempts == 0));
             keys.push(("webhook.queue", webhook.queue == 0));
+        }
+        if let Some(history) = &self.history {
+            keys.push(("history.keep", history.keep.0.is_zero()));
+            keys.push(("history.bytes", history.bytes == 0));
+            // What is written to files is read from there.
+            keys.push(("tables.history", self.tables.history == 0));
         }
         for neighbour in self.bgp.iter().flat_map(|bgp| &bgp.neighbour) {
             keys.push(("bgp.neighbour.max-routes", neighbour.max_routes == Some(0)));

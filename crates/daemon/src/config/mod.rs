@@ -11,6 +11,7 @@ mod device;
 mod error;
 #[cfg(target_os = "linux")]
 mod flows;
+mod history;
 #[cfg(target_os = "linux")]
 mod port;
 #[cfg(target_os = "linux")]
@@ -40,6 +41,7 @@ pub use device::PortKind;
 pub use error::ConfigError;
 #[cfg(target_os = "linux")]
 pub use flows::FlowsConfig;
+pub use history::HistoryConfig;
 #[cfg(target_os = "linux")]
 pub use port::{Mac, PortConfig, Subnet};
 #[cfg(target_os = "linux")]
@@ -97,6 +99,8 @@ pub struct ServeConfig {
     pub alarm: Vec<AlarmConfig>,
     /// Where alarms are sent.
     pub webhook: Option<WebhookConfig>,
+    /// Where changes of routes are kept in files.
+    pub history: Option<HistoryConfig>,
     /// The collector of flows.
     #[cfg(target_os = "linux")]
     pub flows: Option<FlowsConfig>,

@@ -64,7 +64,22 @@ impl AttributeSet {
         Self(bytes.into())
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    /// The set of [`AttributeSet::as_bytes`]; `None` if no set has these bytes.
+    ///
+    /// ```
+    /// use fibula_core::{Attributes, Value};
+    /// use fibula_rib::AttributeSet;
+    ///
+    /// let set = AttributeSet::new(&Attributes::Values(&[Value::Int(7)]));
+    /// assert_eq!(AttributeSet::from_bytes(set.as_bytes()), Some(set));
+    /// assert_eq!(AttributeSet::from_bytes(b"\x09"), None);
+    /// ```
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        is_sound(bytes).then(|| Self::of_bytes(bytes))
+    }
+
+    /// The attributes as bytes, for storing them: equal for equal attributes, and the same in later versions.
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 

@@ -147,6 +147,21 @@ impl Client {
         self.json(&format!("/v1/routes/{}{query}", escape(prefix)))
     }
 
+    /// The route of a prefix, or the routes that covered an address, at a time (RFC 3339 in UTC), in one table or in
+    /// all.
+    ///
+    /// # Errors
+    /// The errors of [`Client::lookup`]. A time that is not in the server's history is refused.
+    pub fn history(
+        &mut self,
+        question: &str,
+        at: &str,
+        table: Option<&str>,
+    ) -> Result<api::RouteHistory, ClientError> {
+        let query = query(&[("at", Some(at)), ("table", table)]);
+        self.json(&format!("/v1/history/{}{query}", escape(question)))
+    }
+
     /// The JSON document at a path, which may have a query.
     ///
     /// # Errors

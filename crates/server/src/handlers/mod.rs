@@ -8,6 +8,7 @@ pub(crate) mod health;
 pub(crate) mod lookup;
 pub(crate) mod metrics;
 pub(crate) mod page;
+pub(crate) mod past;
 pub(crate) mod peers;
 pub(crate) mod routes;
 pub(crate) mod rpki;
