@@ -1,7 +1,7 @@
 //! What is judged.
 
 use fibula_core::AnyPrefix;
-use fibula_rpki::Validity;
+use fibula_rpki::{PathValidity, Validity};
 
 /// A change of the best route of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,17 +33,19 @@ pub struct WatchedRoute<'a> {
     pub as_path: &'a str,
     /// What the RPKI says about its origin; `None` if no VRPs are known.
     pub validity: Option<Validity>,
+    /// What the ASPAs say about its path; `None` if none are known, or it has no path.
+    pub path_validity: Option<PathValidity>,
 }
 
 impl<'a> WatchedRoute<'a> {
     /// A route of BGP without a known validity.
     pub const fn bgp(peer: &'a str, origin_as: Option<u32>, as_path: &'a str) -> Self {
-        Self { peer, is_bgp: true, origin_as, as_path, validity: None }
+        Self { peer, is_bgp: true, origin_as, as_path, validity: None, path_validity: None }
     }
 
     /// A route of another kind, such as one of the kernel.
     pub const fn other(peer: &'a str) -> Self {
-        Self { peer, is_bgp: false, origin_as: None, as_path: "", validity: None }
+        Self { is_bgp: false, ..Self::bgp(peer, None, "") }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether a route is as a rule wants it, by the route alone.
 
 use fibula_core::AnyPrefix;
-use fibula_rpki::Validity;
+use fibula_rpki::{PathValidity, Validity};
 
 use crate::path::ases;
 use crate::{AlarmKind, WatchedRoute};
@@ -64,6 +64,14 @@ impl AlarmKind {
                     _ => format!("{validity}, {}", seen_origin()),
                 };
                 Some(Wrong { expected: "a route that is not invalid".to_owned(), seen })
+            }
+            Self::Leak { origins } => {
+                let is_wrong = (origins.is_empty() || is_origin(origins))
+                    && route.path_validity == Some(PathValidity::Invalid);
+                is_wrong.then(|| Wrong {
+                    expected: "a path that is not invalid by the ASPAs".to_owned(),
+                    seen: format!("an invalid one, {}", seen_origin()),
+                })
             }
             Self::PathThrough { ases: wanted, origins } => {
                 if !route.is_bgp || !(origins.is_empty() || is_origin(origins)) {

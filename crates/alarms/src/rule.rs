@@ -18,10 +18,7 @@ pub struct AlarmRule {
     pub tables: Vec<String>,
 }
 
-/// The kinds of rules.
-///
-/// A kind that looks only at a route as it is now needs a function in `judge.rs`; a route leak found by ASPAs would be
-/// one.
+/// The kinds of rules. A kind that looks only at a route as it is now needs an arm in `judge.rs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AlarmKind {
@@ -50,6 +47,12 @@ pub enum AlarmKind {
         changes: usize,
         /// ... less than this apart. The alarm ends when there was none for as long.
         within: Duration,
+    },
+    /// The path of a route of one of the prefixes, or inside them, is invalid by the ASPAs: the route leaked, or the
+    /// path is forged.
+    Leak {
+        /// Only routes that one of these ASes originates; if empty, all.
+        origins: Vec<u32>,
     },
     /// The path of a route of one of the prefixes, or inside them, has one of these ASes.
     PathThrough {
@@ -103,6 +106,7 @@ impl AlarmKind {
             Self::NewlyInvalid => "newly-invalid",
             Self::Withdrawn { .. } => "withdrawn",
             Self::Flapping { .. } => "flapping",
+            Self::Leak { .. } => "leak",
             Self::PathThrough { .. } => "path-through",
             Self::PathWithout { .. } => "path-without",
         }

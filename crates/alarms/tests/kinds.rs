@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fibula_alarms::{AlarmKind, AlarmRule, Occasion, WatchedRoute};
 use fibula_core::AnyPrefix;
-use fibula_rpki::Validity;
+use fibula_rpki::{PathValidity, Validity};
 
 use crate::{Desk, SECOND, path};
 
@@ -105,6 +105,30 @@ fn newly_invalid() {
     desk.change(4, "11.0.0.0/8", of(None)).change(4, "10.0.0.0/8", of(valid));
     desk.change(5, "10.0.0.0/8", of(invalid));
     assert_eq!(desk.lines(), ["- r 11.0.0.0/8", "+ r 10.0.0.0/8: invalid-origin, origin AS64666"]);
+}
+
+#[test]
+fn leak() {
+    let of = |path_validity, origin| {
+        let route = WatchedRoute::bgp("p", Some(origin), "64501 64500");
+        Some(WatchedRoute { path_validity, ..route })
+    };
+    let [valid, invalid, unknown] = PathValidity::ALL.map(Some);
+    let mut desk = Desk::new([rule(AlarmKind::Leak { origins: vec![64500] }, &["192.0.2.0/24"])]);
+    for path_validity in [valid, unknown, None] {
+        desk.change(1, OURS, of(path_validity, 64500));
+    }
+    desk.change(1, OURS, of(invalid, 64510)).change(1, "10.0.0.0/8", of(invalid, 64500));
+    assert!(desk.lines().is_empty());
+    desk.change(2, OURS, of(invalid, 64500)).change(2, "192.0.2.0/25", of(invalid, 64500));
+    assert_eq!(desk.events[0].alarm.expected, "a path that is not invalid by the ASPAs");
+    let seen = "an invalid one, origin AS64500";
+    assert_eq!(
+        desk.lines(),
+        [format!("+ r 192.0.2.0/24: {seen}"), format!("+ r 192.0.2.0/25: {seen}")]
+    );
+    desk.change(3, OURS, of(unknown, 64500)).change(3, "192.0.2.0/25", None);
+    assert_eq!(desk.lines(), ["- r 192.0.2.0/24", "- r 192.0.2.0/25"]);
 }
 
 #[test]

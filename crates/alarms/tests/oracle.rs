@@ -7,7 +7,7 @@ use fibula_alarms::{
     AlarmEvent, AlarmKind, AlarmLimits, AlarmRule, Alarms, Occasion, RouteChange, WatchedRoute,
 };
 use fibula_core::AnyPrefix;
-use fibula_rpki::Validity;
+use fibula_rpki::{PathValidity, Validity};
 use proptest::prelude::*;
 
 use crate::SECOND;
@@ -46,6 +46,8 @@ fn rules() -> Vec<AlarmRule> {
         AlarmRule::new("r", AlarmKind::NewlyInvalid),
         on(AlarmKind::Withdrawn { after }, &["10.0.0.0/8", "10.1.0.0/16", "2001:db8::/32"]),
         on(AlarmKind::Flapping { changes: CHANGES, within }, &["10.0.0.0/8", "2001:db8::/32"]),
+        AlarmRule::new("r", AlarmKind::Leak { origins: vec![] }),
+        on(AlarmKind::Leak { origins: vec![2] }, &["10.0.0.0/8"]).of_tables(["a".to_owned()]),
         AlarmRule::new("r", AlarmKind::PathThrough { ases: vec![4, 5], origins: vec![] }),
         on(
             AlarmKind::PathWithout { ases: vec![1], origins: vec![2] },
@@ -159,6 +161,10 @@ fn is_wrong(rule: &AlarmRule, at: usize, route: &WatchedRoute<'_>) -> bool {
         }
         AlarmKind::NewlyInvalid => {
             matches!(route.validity, Some(Validity::InvalidOrigin | Validity::InvalidLength))
+        }
+        AlarmKind::Leak { origins } => {
+            route.path_validity == Some(PathValidity::Invalid)
+                && (origins.is_empty() || from(origins))
         }
         AlarmKind::PathThrough { ases, .. } => path.iter().any(|asn| ases.contains(asn)),
         AlarmKind::PathWithout { ases, origins } => {
@@ -349,7 +355,9 @@ fn run(steps: &[Step]) -> [BTreeSet<usize>; 2] {
                     let (text, origin) = PATHS[path];
                     let route = WatchedRoute::bgp("p", origin, text);
                     let all = [None, Some(Validity::Valid), Some(Validity::InvalidOrigin)];
-                    WatchedRoute { validity: all[validity], ..route }
+                    // The path's validity follows the origin's in another order, so that each occurs with each.
+                    let path_validity = PathValidity::ALL.get((validity + path) % 4).copied();
+                    WatchedRoute { validity: all[validity], path_validity, ..route }
                 });
                 let past = Past { time: now, table, prefix, session, route, occasion };
                 let change = RouteChange {

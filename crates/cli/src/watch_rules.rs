@@ -169,7 +169,8 @@ impl Judge {
             Attributes::Bgp(bgp) => {
                 let validity = change.validity.as_deref().and_then(|text| text.parse().ok());
                 let route = WatchedRoute::bgp(name, bgp.origin_as, &bgp.as_path);
-                WatchedRoute { validity, ..route }
+                let path_validity = change.aspa.as_deref().and_then(|text| text.parse().ok());
+                WatchedRoute { validity, path_validity, ..route }
             }
             _ => WatchedRoute::other(name),
         });

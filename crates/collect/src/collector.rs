@@ -138,6 +138,7 @@ impl Collector {
                     .map_err(|error| CollectError::Forward { to: forward.to, error })
             };
             let worker = Worker {
+                talkers: options.talkers.clone(),
                 forward: options.forward.as_ref().map(forwarder).transpose()?,
                 queue: Arc::clone(&queue),
                 decoder: Arc::clone(&lane.decoder),

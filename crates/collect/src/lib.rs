@@ -8,6 +8,7 @@
 //!                       work: a thread that decodes (fibula-flows), collects columns,
 //!                         | looks a batch up in one table (fibula-annotate), and writes
 //!                         v
+//!                       | talkers: counts the last minutes by some columns
 //!                       | forward: sends them on as IPFIX
 //!                       files: Parquet, Arrow, JSON lines, RowBinary; renamed into place when they are complete
 //! ```
@@ -37,6 +38,7 @@ mod queue;
 mod receive;
 mod rows;
 mod table;
+mod talkers;
 mod templates;
 mod vrfs;
 mod work;
@@ -48,6 +50,7 @@ pub use counts::{CollectCounts, ExporterCounts};
 pub use error::CollectError;
 pub use options::{CollectOptions, FlowFormat, FlowForward, FlowOutput, FlowPartition, FlowPlace};
 pub use table::FlowTable;
+pub use talkers::{FlowSums, Talker, Talkers, TopTalkers};
 
 /// The program in the README compiles and runs.
 #[cfg(doctest)]

@@ -4,10 +4,13 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fibula_core::AnyPrefix;
 use fibula_flows::FlowLimits;
+
+use crate::Talkers;
 
 /// The format of written flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,6 +168,8 @@ pub struct CollectOptions {
     pub output: FlowOutput,
     /// Where to send flows on.
     pub forward: Option<FlowForward>,
+    /// Where to count the top talkers.
+    pub talkers: Option<Arc<Talkers>>,
 }
 
 impl CollectOptions {
@@ -183,6 +188,7 @@ impl CollectOptions {
             templates: None,
             output,
             forward: None,
+            talkers: None,
         }
     }
 }

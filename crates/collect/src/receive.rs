@@ -191,12 +191,7 @@ impl Receiver {
 
     fn allows(&self, sender: IpAddr) -> bool {
         let sender = AnyPrefix::host(sender);
-        let covers = |prefix: &AnyPrefix| match (*prefix, sender) {
-            (AnyPrefix::V4(prefix), AnyPrefix::V4(sender)) => prefix.covers(sender),
-            (AnyPrefix::V6(prefix), AnyPrefix::V6(sender)) => prefix.covers(sender),
-            _ => false,
-        };
-        self.allowed.is_empty() || self.allowed.iter().any(covers)
+        self.allowed.is_empty() || self.allowed.iter().any(|prefix| prefix.covers(sender))
     }
 }
 

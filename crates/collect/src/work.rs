@@ -13,7 +13,7 @@ use crate::forward::Forwarder;
 use crate::queue::{Burst, Queue, Taken};
 use crate::receive::now;
 use crate::sync::{Mutex, lock};
-use crate::{CollectError, FlowTable};
+use crate::{CollectError, FlowTable, Talkers};
 
 /// The table that is used from the next batch on.
 pub(crate) type CurrentTable = Mutex<Option<Arc<FlowTable>>>;
@@ -34,6 +34,7 @@ pub(crate) struct Worker {
     pub(crate) table: Arc<CurrentTable>,
     pub(crate) counts: Arc<Worked>,
     pub(crate) files: FlowFiles,
+    pub(crate) talkers: Option<Arc<Talkers>>,
     pub(crate) forward: Option<Forwarder>,
     pub(crate) batch_rows: usize,
     pub(crate) delay: Duration,
@@ -120,6 +121,9 @@ impl Worker {
                 batch
             }
         };
+        if let Some(talkers) = &self.talkers {
+            talkers.add(&batch, begun.time).map_err(fibula_annotate::AnnotateError::from)?;
+        }
         if let Some(forward) = &mut self.forward {
             forward.send(&batch, begun.time).map_err(fibula_annotate::AnnotateError::from)?;
         }

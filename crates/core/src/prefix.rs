@@ -173,6 +173,23 @@ impl AnyPrefix {
         }
     }
 
+    /// Whether it covers the other prefix: both are of one family, and all addresses of the other are in it.
+    ///
+    /// ```
+    /// use fibula_core::AnyPrefix;
+    /// let wide: AnyPrefix = "192.0.2.0/24".parse()?;
+    /// assert!(wide.covers(wide) && wide.covers("192.0.2.7/32".parse()?));
+    /// assert!(!wide.covers("192.0.0.0/16".parse()?) && !wide.covers("2001:db8::/32".parse()?));
+    /// # Ok::<(), fibula_core::PrefixError>(())
+    /// ```
+    pub fn covers(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::V4(wide), Self::V4(other)) => wide.covers(other),
+            (Self::V6(wide), Self::V6(other)) => wide.covers(other),
+            _ => false,
+        }
+    }
+
     /// The family.
     pub fn family(self) -> Family {
         match self {

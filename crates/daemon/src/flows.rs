@@ -3,11 +3,15 @@
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fibula_annotate::AnnotateOptions;
-use fibula_collect::{CollectCounts, CollectError, Collector, ExporterCounts, FlowTable};
-use fibula_server::{MetricsText, TableCopies};
+use fibula_collect::{
+    CollectCounts, CollectError, CollectOptions, Collector, ExporterCounts, FlowTable, Talker,
+    Talkers, TopTalkers,
+};
+use fibula_server::api::{TopFlow, TopFlows};
+use fibula_server::{MetricsText, TableCopies, rfc3339};
 use tracing::{error, info, warn};
 
 use crate::DaemonError;
@@ -26,14 +30,73 @@ pub struct LiveFlows {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The collector that runs, for those who ask for its counts.
-#[derive(Clone, Debug, Default)]
-pub struct CurrentFlows(Arc<Mutex<Option<Collector>>>);
+/// The collector that runs and its top talkers, for those who ask for them.
+#[derive(Clone, Debug)]
+pub struct CurrentFlows {
+    collector: Arc<Mutex<Option<Collector>>>,
+    talkers: Option<Arc<Talkers>>,
+}
 
 impl CurrentFlows {
+    /// No collector yet.
+    pub fn new(config: &FlowsConfig) -> Self {
+        let talkers = || Arc::new(Talkers::new(config.top.iter().cloned()));
+        Self { collector: Arc::default(), talkers: (!config.top.is_empty()).then(talkers) }
+    }
+
+    /// Whether top talkers are counted.
+    pub fn has_top(&self) -> bool {
+        self.talkers.is_some()
+    }
+
+    /// The values of a column with most bytes, as [`fibula_server::FlowTops`] asks for them.
+    pub fn top(&self, by: Option<&str>, minutes: u64, limit: usize) -> Result<TopFlows, String> {
+        let Some(talkers) = &self.talkers else { return Err("no flows are counted".to_owned()) };
+        let columns: Vec<_> = talkers.columns().into_iter().map(str::to_owned).collect();
+        let column = by.or(columns.first().map(String::as_str)).map(str::to_owned);
+        let top = match &column {
+            Some(column) => talkers.top(column, minutes, limit).ok_or_else(|| {
+                let known = if columns.is_empty() { "none yet" } else { &columns.join(", ") };
+                let names = "flows.top of the configuration names the columns";
+                format!("flows are not counted by {column:?}, but by: {known}; {names}")
+            })?,
+            // There were no flows yet.
+            None => TopTalkers::default(),
+        };
+        let now = SystemTime::now();
+        let from = match column {
+            Some(_) => UNIX_EPOCH + Duration::from_secs(top.seconds[0]),
+            None => now,
+        };
+        let value = |talker: Talker| TopFlow {
+            value: talker.value,
+            bytes: talker.sums.bytes,
+            packets: talker.sums.packets,
+            flows: talker.sums.flows,
+            missed_bytes: talker.missed,
+        };
+        Ok(TopFlows {
+            columns,
+            column,
+            from: rfc3339(from),
+            until: rfc3339(now),
+            bytes: top.all.bytes,
+            packets: top.all.packets,
+            flows: top.all.flows,
+            top: top.top.into_iter().map(value).collect(),
+        })
+    }
+
+    /// The options of a collector, whose flows are counted here.
+    fn options(&self, config: &FlowsConfig) -> CollectOptions {
+        let mut options = config.options();
+        options.talkers.clone_from(&self.talkers);
+        options
+    }
+
     fn collector(&self) -> MutexGuard<'_, Option<Collector>> {
         // A collector is put in and taken out as a whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.collector.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes the counts of the collector.
@@ -91,7 +154,7 @@ impl LiveFlows {
         current: CurrentFlows,
         tables: TableCopies,
     ) -> Result<Self, DaemonError> {
-        let collector = Collector::start(config.options(), None)?;
+        let collector = Collector::start(current.options(config), None)?;
         for address in collector.addresses() {
             info!("receiving flows at {address}");
         }
@@ -250,7 +313,7 @@ impl Keeper {
             self.failed = Some(Instant::now());
             return;
         }
-        match Collector::start(self.config.options(), self.table.clone()) {
+        match Collector::start(self.current.options(&self.config), self.table.clone()) {
             Ok(collector) => {
                 info!("flows are received again");
                 self.failed = None;

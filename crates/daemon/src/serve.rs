@@ -2,17 +2,20 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fibula_feeds::Board;
 use fibula_fib::FibOptions;
 use fibula_rib::Live;
-use fibula_server::{ActiveAlarms, MetricsText, MoreMetrics, Server, ServerOptions, TlsFiles};
+use fibula_server::{
+    ActiveAlarms, AsNames, FlowTops, MetricsText, MoreMetrics, Server, ServerOptions, TlsFiles,
+};
 use tracing::{error, info, warn};
 
 use crate::alarms::{AlarmDesk, Webhook};
-use crate::config::{ConfigError, Http, ServeConfig};
+use crate::config::{ConfigError, Http, Problem, ServeConfig, text_of};
 use crate::feeds::{self, Feeds};
 #[cfg(target_os = "linux")]
 use crate::flows::{CurrentFlows, LiveFlows};
@@ -20,6 +23,9 @@ use crate::history::RouteRecorder;
 use crate::secret::first_line;
 use crate::validator::{self, Validator};
 use crate::{DaemonError, DaemonHandle, Notice, live, sources};
+
+/// Maximum number of bytes of a file with names of ASes.
+const LONGEST_NAMES: u64 = 64 << 20;
 
 /// Reads the configuration again.
 type Reread = dyn Fn() -> Result<ServeConfig, ConfigError> + Send + Sync;
@@ -104,6 +110,7 @@ impl Serve {
         let mut server = server_options(&config)?;
         server.vrps = config.rpki.as_ref().map(|_| Arc::default());
         let vrps = server.vrps.clone();
+        let relations = Arc::clone(&server.relations);
         let rules = config.alarm_rules()?;
         let webhook = config.webhook.as_ref().map(Webhook::new).transpose()?;
         let alarms = (!rules.is_empty()).then(|| AlarmDesk::shared(rules, webhook.is_some()));
@@ -120,11 +127,13 @@ impl Serve {
             server.obstacle = Some(history.obstacle());
         }
         #[cfg(target_os = "linux")]
-        let current = CurrentFlows::default();
+        let current = config.flows.as_ref().map(CurrentFlows::new);
         #[cfg(target_os = "linux")]
-        if config.flows.is_some() {
-            let counted = current.clone();
+        if let Some(current) = &current {
+            let (counted, top) = (current.clone(), current.clone());
             add_metrics(&mut server, move |text| counted.metrics(text));
+            let answer = move |by: Option<&str>, minutes, limit| top.top(by, minutes, limit);
+            server.flows = current.has_top().then(|| FlowTops(Arc::new(answer)));
         }
         let (live, positions) = live::start(&config, &fib)?;
         let (live, board) = (Arc::new(live), Arc::new(Board::default()));
@@ -138,12 +147,15 @@ impl Serve {
         let recorded = history.zip(config.history.as_ref());
         let start = |(shared, config)| RouteRecorder::start(shared, config, &live);
         let history = recorded.map(start).transpose()?;
-        let start = |shared| AlarmDesk::start(shared, &live, &board, vrps.clone(), webhook);
+        let rpki = vrps.map(|vrps| (vrps, relations));
+        let start = |shared| AlarmDesk::start(shared, &live, &board, rpki, webhook);
         let alarms = alarms.map(start).transpose()?;
         #[cfg(target_os = "linux")]
-        let flows = match &config.flows {
-            Some(flows) => Some(LiveFlows::start(flows, current, server.copies())?),
-            None => None,
+        let flows = match (&config.flows, current) {
+            (Some(flows), Some(current)) => {
+                Some(LiveFlows::start(flows, current, server.copies())?)
+            }
+            _ => None,
         };
         let (end, ended) = mpsc::channel();
         let fed = end.clone();
@@ -168,8 +180,8 @@ impl Serve {
         })
     }
 
-    /// Checks the files that a configuration names and [`Serve::start`] reads: secrets, certificates, relations, the
-    /// checkpoint's folder.
+    /// Checks the files that a configuration names and [`Serve::start`] reads: secrets, certificates, relations, names,
+    /// the checkpoint's folder.
     ///
     /// # Errors
     /// As [`Serve::start`].
@@ -312,7 +324,9 @@ fn add_metrics(
 /// The options of the server, with the files that they need read.
 pub(crate) fn server_options(config: &ServeConfig) -> Result<ServerOptions, ConfigError> {
     let http = config.http.clone().unwrap_or_default();
-    let Http { listen, tls_certificate, tls_key, token_file, hosts, threads, lag, .. } = http;
+    let Http {
+        listen, tls_certificate, tls_key, token_file, hosts, threads, lag, as_names, ..
+    } = http;
     let mut options = ServerOptions::default();
     options.listen = vec![listen.into_inner()];
     options.tls =
@@ -323,8 +337,17 @@ pub(crate) fn server_options(config: &ServeConfig) -> Result<ServerOptions, Conf
     options.longest_lag = lag.0;
     options.limits.connections = http.connections;
     options.limits.body_bytes = http.body_bytes;
+    options.as_names = as_names.as_deref().map(names_of).transpose()?;
     if let Some(rpki) = &config.rpki {
         options.relations = Arc::new(validator::relations(rpki)?);
     }
     Ok(options)
+}
+
+/// The names of ASes in a file.
+fn names_of(file: &Path) -> Result<Arc<AsNames>, ConfigError> {
+    let names = text_of(file, LONGEST_NAMES)
+        .map_err(|error| Problem::Unreadable { setting: "as-names", error })
+        .and_then(|text| AsNames::parse(&text).map_err(Problem::AsNames));
+    names.map(Arc::new).map_err(|problem| ConfigError::from(problem).in_file(file))
 }

@@ -44,7 +44,9 @@ pub fn all(
                 given.listen(stream, config, || Box::new(FpmDecoder::default()))
             }
             SourceConfig::Bmp(stream) => {
-                given.listen(stream, config, move || Box::new(BmpDecoder::new(bgp)))
+                let ignored: Arc<[AnyPrefix]> = stream.ignore_peers.as_slice().into();
+                let decoder = move || BmpDecoder::new(bgp).without(Arc::clone(&ignored));
+                given.listen(stream, config, move || Box::new(decoder()))
             }
             SourceConfig::Bgp(of) => given.collector(&name, &of, config)?,
             SourceConfig::Kernel(of) => given.kernel(&name, &of)?,

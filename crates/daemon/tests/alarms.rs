@@ -97,11 +97,14 @@ pub(crate) fn until_state(serve: &Serve, state: SourceState) {
     });
 }
 
+pub(crate) fn client(serve: &Serve) -> Client {
+    let url = format!("http://{}", serve.addresses()[0]);
+    Client::new(ClientOptions::new(url)).unwrap()
+}
+
 /// A metric of a rule, or of all.
 pub(crate) fn metric(serve: &Serve, name: &str, rule: Option<&str>) -> u64 {
-    let url = format!("http://{}", serve.addresses()[0]);
-    let mut client = Client::new(ClientOptions::new(url)).unwrap();
-    let body = client.get("/metrics", &[]).unwrap().body;
+    let body = client(serve).get("/metrics", &[]).unwrap().body;
     let text = String::from_utf8(body.to_vec()).unwrap();
     let begin = match rule {
         Some(rule) => format!("fibula_{name}{{rule=\"{rule}\""),
@@ -132,11 +135,6 @@ fn each_rule_raises_its_alarm_and_a_resent_table_none() {
     source.announce("193.0.0.0/21", "64500, 3333");
     source.announce("10.0.0.0/8", "64500, 1");
     until_state(&serve, SourceState::Up);
-    let seen = |count| {
-        until("changes", || (metric(&serve, "alarms_changes_total", None) >= count).then_some(()));
-    };
-    seen(3);
-    assert_eq!(all(&serve), []);
 
     source.announce("193.0.0.0/21", "64500, 64666");
     until("a hijack", || (all(&serve) == [("ours", 1, 1)]).then_some(()));
@@ -151,10 +149,12 @@ fn each_rule_raises_its_alarm_and_a_resent_table_none() {
         [("ours", 1, 0), ("inside", 1, 0), ("gone", 1, 1), ("leak", 1, 0), ("detour", 1, 0)];
     until("withdrawn", || (all(&serve) == wanted).then_some(()));
     // Four changes of 10/8 so far would not flap; six do.
+    let changes = || metric(&serve, "alarms_changes_total", None);
+    let before = changes();
     for last in 2..7 {
         source.announce("10.0.0.0/8", &format!("64500, {last}"));
     }
-    seen(13);
+    until("changes", || (changes() >= before + 5).then_some(()));
     assert_eq!(all(&serve), wanted);
     source.announce("10.0.0.0/8", "64500, 7");
     until("flapping", || all(&serve).contains(&("flaps", 1, 1)).then_some(()));

@@ -34,6 +34,13 @@ const SERVE: &[Case] = &[
     ),
     ("[[kernel]]\n[http]\ntls-key = 'k'", None, "tls-certificate and tls-key belong together", ""),
     ("[[kernel]]\n[tables]\nengine = []", None, "auto takes the one that suits", ""),
+    (
+        "[[fpm]]\nlisten = '[::1]:1'\nignore-peers = ['10.0.0.1']",
+        None,
+        "FPM has no peers: ignore-peers is for BMP",
+        "",
+    ),
+    ("[[bmp]]\nlisten = '[::1]:1'\nignore-peers = ['10.0.0.1/33']", Some(3), "33", ""),
     ("[http]\nthreads = 0", None, "http.threads is 0", "leave the key out"),
     ("[http]\nconnections = 0", None, "http.connections is 0", ""),
     ("[http]\nbody-bytes = 0", None, "http.body-bytes is 0", ""),
@@ -179,4 +186,19 @@ mod route {
         let error = RouteConfig::default().checked().unwrap_err();
         assert!(matches!(error.problem(), Problem::Route(RouteProblem::NoPort)), "{error:?}");
     }
+}
+
+#[test]
+fn files_of_names_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("names.csv");
+    let text = format!("[[kernel]]\n[http]\nas-names = '{}'\n", file.display());
+    let config = ServeConfig::parse(&text, "f.toml").unwrap();
+    let check = || fibula_daemon::Serve::check(&config).map_err(|error| error.to_string());
+    assert!(check().unwrap_err().contains("No such file"));
+    std::fs::write(&file, "64500,One\nnone,Two\n").unwrap();
+    let error = check().unwrap_err();
+    assert!(error.contains("names.csv") && error.contains("line 2: it does not begin"), "{error}");
+    std::fs::write(&file, "64500,One\n").unwrap();
+    check().unwrap();
 }

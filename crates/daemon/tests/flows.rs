@@ -9,7 +9,7 @@ use fibula_daemon::config::ServeConfig;
 use fibula_daemon::{Serve, ServeOptions};
 use serde_json::Value;
 
-use crate::alarms::metric;
+use crate::alarms::{client, metric};
 use crate::until;
 
 /// The rows of all files in a folder.
@@ -70,6 +70,38 @@ fn flows_have_the_values_of_the_live_table() {
     let dropped =
         ["flow_dropped_total", "flow_refused_total"].map(|name| metric(&serve, name, None));
     assert_eq!(dropped, [0, 0]);
+    let mut client = client(&serve);
+    let mut top = |query: &str| {
+        let answer = client.get(&format!("/v1/flows/top{query}"), &[]).unwrap();
+        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        (answer.status, body)
+    };
+    let (status, by_as) = top("");
+    assert_eq!(
+        (status, &by_as["column"], &by_as["flows"]),
+        (200, &"src_origin_as".into(), &all.into())
+    );
+    let columns = ["src_origin_as", "dst_origin_as", "src_prefix", "dst_prefix", "exporter"];
+    assert_eq!(by_as["columns"], serde_json::json!(columns));
+    let counted = |answer: &Value, value: Value| {
+        let top = answer["top"].as_array().unwrap();
+        let of = |flow: &&Value| flow["value"] == value;
+        top.iter().find(of).map_or(0, |flow| flow["flows"].as_u64().unwrap())
+    };
+    assert_eq!(counted(&by_as, Value::Null), all);
+    let (_, by_prefix) = top("?by=dst_prefix&minutes=30");
+    let matched = counted(&by_prefix, "193.0.6.0/24".into());
+    assert!(matched > 0 && counted(&by_prefix, Value::Null) + matched == all, "{by_prefix}");
+    let (_, none) = top("?by=exporter&limit=0");
+    assert_eq!((&none["top"], &none["flows"]), (&serde_json::json!([]), &all.into()));
+    let (status, refused) = top("?by=dst_site");
+    let sentence = refused["error"].as_str().unwrap();
+    assert!(
+        status == 404 && sentence.contains("dst_site") && sentence.contains("dst_prefix"),
+        "{sentence}"
+    );
+    let (status, refused) = top("?minutes=31");
+    assert!(status == 400 && refused["error"].as_str().unwrap().contains("30"), "{refused}");
     serve.stop().unwrap();
     // At the end, what was received is complete.
     assert_eq!(rows(&output).len() as u64, all);
@@ -164,6 +196,11 @@ fn collectors_that_cannot_be() {
         ("listen = ['0.0.0.0:2055']\noutput = 'x'\nrotate = '0'\n", "", "flows.rotate is 0"),
         ("listen = ['0.0.0.0:2055']\noutput = 'x'\npartition = 'year'\n", "line 6", "day or hour"),
         ("listen = ['0.0.0.0:2055']\noutput = 'x'\nvrfs = ['blue']\n", "line 6", "map"),
+        (
+            "listen = ['0.0.0.0:2055']\noutput = 'x'\ntop = ['1','2','3','4','5','6','7','8','9']\n",
+            "",
+            "top names 9 columns; at most 8",
+        ),
     ] {
         let text = format!("[[fpm]]\nlisten = '127.0.0.1:0'\n[flows]\n{settings}");
         let error = ServeConfig::parse(&text, "test.toml").unwrap_err().to_string();

@@ -1,16 +1,18 @@
-//! A server that follows a validator: stayrtr of Debian, whose file of VRPs changes.
+//! A server that follows a validator: stayrtr of Debian, whose file of VRPs changes, and a cache of ASPAs.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use fibula_daemon::config::ServeConfig;
 use fibula_daemon::{Serve, ServeOptions};
 use fibula_server::client::{Client, ClientOptions};
 
-use crate::alarms::metric;
+use crate::alarms::{client, metric};
 use crate::until;
 
 /// A program that ends with the test.
@@ -91,6 +93,72 @@ fn stayrtr_serves_vrps_that_change() {
     // The validator ends: what it sent is used until it expires.
     drop(cache);
     assert_eq!(validity().as_deref(), Some("not-found"));
+    serve.stop().unwrap();
+}
+
+/// Answers the queries of one client, by version 2 of RTR: AS3333 has one provider, and the client asks again each
+/// second.
+fn serve_provider(mut client: TcpStream, provider: &AtomicU32) -> std::io::Result<()> {
+    for serial in 1_u32.. {
+        let mut query = [0; 8];
+        client.read_exact(&mut query)?;
+        if query[1] == 1 {
+            // The serial number that it has.
+            client.read_exact(&mut [0; 4])?;
+        }
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        let pdu = |kind, second, body: Vec<u8>| {
+            let length = (8 + body.len() as u32).to_be_bytes();
+            [&[2, kind, second, 0][..], &length, &body].concat()
+        };
+        let aspa = words(&[3333, provider.load(Ordering::Relaxed)]);
+        let end = words(&[serial, 1, 600, 7200]);
+        client.write_all(&[pdu(3, 0, vec![]), pdu(11, 1, aspa), pdu(7, 0, end)].concat())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_route_leaks_when_its_path_or_the_aspas_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = folder.path().join("lines");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = listener.local_addr().unwrap();
+    let provider = Arc::new(AtomicU32::new(64500));
+    let shared = Arc::clone(&provider);
+    std::thread::spawn(move || {
+        let (client, _) = listener.accept().unwrap();
+        // It ends with the connection.
+        let _ = serve_provider(client, &shared);
+    });
+    // Its path is 64500 3333.
+    fs::write(&lines, crate::serve::announced("193.0.6.0/24")).unwrap();
+    let text = format!(
+        "http = {{ listen = '127.0.0.1:0' }}\n\
+         rpki = {{ caches = ['{endpoint}'], expire = '1h', received-from = 'peer' }}\n\
+         [[ris]]\npath = '{}'\nhold = '1d'\n\
+         [[alarm]]\nname = 'leak'\nkind = 'leak'\nprefixes = ['193.0.0.0/16']\norigins = [3333]\n",
+        lines.display()
+    );
+    let config = ServeConfig::parse(&text, "test.toml").unwrap();
+    let serve = Serve::start(ServeOptions::new(config)).unwrap();
+    let alarms = || {
+        let of = |name| metric(&serve, name, Some("leak"));
+        (of("alarms_raised_total"), of("alarms_active"))
+    };
+    let mut client = client(&serve);
+    let mut change = || {
+        let body = client.get("/v1/history?prefix=193.0.6.0/24", &[]).unwrap().body;
+        let history: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        history["changes"][0]["aspa"].as_str().map(str::to_owned)
+    };
+    until("a valid path", || change().filter(|aspa| aspa == "valid"));
+    assert_eq!(alarms(), (0, 0));
+    provider.store(64999, Ordering::Relaxed);
+    until("an alarm", || (alarms() == (1, 1)).then_some(()));
+    assert_eq!(change().as_deref(), Some("invalid"));
+    provider.store(64500, Ordering::Relaxed);
+    until("its end", || (alarms() == (1, 0)).then_some(()));
     serve.stop().unwrap();
 }
 

@@ -92,6 +92,9 @@ fn check<A: Addr>(rib: &Rib, plain: &Plain<A>, rng: &mut Rng) {
     for peer in 0..rib.peers().len() as u32 {
         let paths = plain.paths.keys().filter(|key| key.2 == peer).count();
         assert_eq!(rib.paths_of::<A>(peer), paths);
+        let is_best = |vrf, prefix| plain.paths(vrf, prefix)[0].0.2 == peer;
+        let best = (0..3).flat_map(|vrf| plain.prefixes(vrf).into_iter().map(move |p| (vrf, p)));
+        assert_eq!(rib.best_paths_of::<A>(peer), best.filter(|&(vrf, p)| is_best(vrf, p)).count());
     }
     let routes = rib.memory().routes;
     assert_eq!(routes, plain.paths.len());

@@ -7,6 +7,8 @@
 //! {"do":"announce","table":"bgp","prefix":"193.0.0.0/21","peer":0,
 //!  "attributes":{"kind":"bgp","next_hop":"10.0.0.1","as_path":"64500 3333","as_path_len":2,"origin_as":3333}}
 //! {"do":"withdraw","table":"bgp","prefix":"193.0.0.0/21","peer":0}
+//! {"do":"flows","column":"dst_origin_as","top":[
+//!  {"value":"3333","bytes":1500000,"packets":1000,"flows":20,"missed_bytes":0}]}
 //! ```
 //!
 //! (a line each). Attributes have the form of answers. For each line it prints `ok` or the error, and it ends with its
@@ -15,13 +17,14 @@
 use std::error::Error;
 use std::io::{self, BufRead, Write};
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 use fibula_core::{Attributes, BgpAttributes, Change, NextHop, NextHops, RouteKind, Update, Value};
 use fibula_feeds::{Board, Figures, SourceState, SourceStatus};
 use fibula_fib::FibOptions;
 use fibula_rib::{Live, LiveOptions, Peer, Rib};
-use fibula_server::{Server, ServerOptions, api};
+use fibula_server::{AsNames, FlowTops, Server, ServerOptions, api, rfc3339};
 use serde::Deserialize;
 
 /// One line of the input.
@@ -32,6 +35,38 @@ enum Line {
     Peer { address: Option<IpAddr>, asn: u32, source: String },
     Announce { table: String, prefix: String, peer: u32, attributes: api::Attributes },
     Withdraw { table: String, prefix: String, peer: u32 },
+    Flows { column: String, top: Vec<api::TopFlow> },
+}
+
+/// The values of a column.
+type Column = (String, Vec<api::TopFlow>);
+
+/// The columns of flows.
+#[derive(Clone, Default)]
+struct Flows(Arc<Mutex<Vec<Column>>>);
+
+impl Flows {
+    /// The same for any time.
+    fn top(&self, by: Option<&str>, minutes: u64, limit: usize) -> Result<api::TopFlows, String> {
+        let all = self.0.lock().map_err(|error| error.to_string())?;
+        let found = match by {
+            Some(by) => Some(all.iter().find(|(name, _)| name == by).ok_or("no such column")?),
+            None => all.first(),
+        };
+        let sum =
+            |of: fn(&api::TopFlow) -> u64| found.iter().flat_map(|(_, top)| top).map(of).sum();
+        let now = SystemTime::now();
+        Ok(api::TopFlows {
+            columns: all.iter().map(|(name, _)| name.clone()).collect(),
+            column: found.map(|(name, _)| name.clone()),
+            from: rfc3339(now - Duration::from_secs(60 * minutes)),
+            until: rfc3339(now),
+            bytes: sum(|flow| flow.bytes),
+            packets: sum(|flow| flow.packets),
+            flows: sum(|flow| flow.flows),
+            top: found.iter().flat_map(|(_, top)| top.iter().take(limit)).cloned().collect(),
+        })
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -47,12 +82,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let board = Arc::new(Board::default());
     let mut options = ServerOptions::default();
     options.listen = vec![listen];
+    let names = "3333,RIPE NCC\n1103,<script>window.attacked = true</script>";
+    options.as_names = Some(Arc::new(AsNames::parse(names)?));
+    let told = Flows::default();
+    let flows = told.clone();
+    options.flows =
+        Some(FlowTops(Arc::new(move |by, minutes, limit| flows.top(by, minutes, limit))));
     let server = Server::start(Arc::clone(&live), Arc::clone(&board), options)?;
     println!("{}", server.addresses()[0]);
     for line in io::stdin().lock().lines() {
         match serde_json::from_str(&line?)
             .map_err(Into::into)
-            .and_then(|line| take(&live, &board, line))
+            .and_then(|line| take(&live, &board, &told, line))
         {
             Ok(()) => println!("ok"),
             Err(error) => println!("{error}"),
@@ -62,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn take(live: &Live, board: &Board, line: Line) -> Result<(), Box<dyn Error>> {
+fn take(live: &Live, board: &Board, flows: &Flows, line: Line) -> Result<(), Box<dyn Error>> {
     match line {
         Line::Source { name } => board.set(source(name)),
         Line::Peer { address, asn, source } => {
@@ -73,6 +114,9 @@ fn take(live: &Live, board: &Board, line: Line) -> Result<(), Box<dyn Error>> {
         }
         Line::Withdraw { table, prefix, peer } => {
             apply(live, &table, &prefix, peer, Change::Withdraw)?;
+        }
+        Line::Flows { column, top } => {
+            flows.0.lock().map_err(|error| error.to_string())?.push((column, top));
         }
     }
     Ok(())
@@ -86,7 +130,7 @@ fn source(name: String) -> SourceStatus {
         name,
         state: SourceState::Up,
         figures: Figures::default(),
-        since: std::time::SystemTime::now(),
+        since: SystemTime::now(),
         until: None,
         last: None,
         trouble: None,

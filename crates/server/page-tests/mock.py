@@ -6,7 +6,7 @@ import re
 import socket
 import threading
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -40,6 +40,8 @@ class Mock:
         self.tell = []  # what was said, for a server of another program
         self.history = []
         self.counts = {}
+        self.names = {}  # AS -> name
+        self.flows = {}  # column -> values with most bytes
         self.followers = []
         self.failures = {}  # start of a path -> (status, sentence)
         self.waits = {}  # start of a path -> seconds
@@ -109,6 +111,11 @@ class Mock:
     def withdraw(self, table, prefix, peer):
         self.tell.append({"do": "withdraw", "table": table, "prefix": prefix, "peer": peer})
         self._change(table, prefix, peer, None)
+
+    def top(self, column, *values):
+        top = [dict(zip(("value", "bytes", "packets", "flows", "missed_bytes"), value)) for value in values]
+        self.tell.append({"do": "flows", "column": column, "top": top})
+        self.flows[column] = top
 
     def _change(self, table, prefix, peer, attributes):
         with self.lock:
@@ -237,7 +244,7 @@ class Answers(BaseHTTPRequestHandler):
         for start, answer in [("/v1/lookup/", self.lookup), ("/v1/routes/", self.routes)]:
             if path.startswith(start):
                 return "application/json", json.dumps(answer(path[len(start):], query)).encode()
-        plain = {"/v1/peers": self.peers, "/v1/search": self.search, "/v1/filter": self.filter, "/v1/history": self.past, "/v1/table": self.table, "/v1/histogram": self.histogram}
+        plain = {"/v1/peers": self.peers, "/v1/search": self.search, "/v1/filter": self.filter, "/v1/history": self.past, "/v1/table": self.table, "/v1/histogram": self.histogram, "/v1/flows/top": self.top, "/v1/names": self.names}
         if path not in plain:
             raise Refused(404, f"There is nothing at {path}.")
         return "application/json", json.dumps(plain[path](query)).encode()
@@ -276,7 +283,9 @@ class Answers(BaseHTTPRequestHandler):
         for peer in self.mock.peers.values():
             held = [p for routes in self.mock.tables.values() for p, paths in routes.items() if peer["id"] in paths]
             six = sum(":" in p for p in held)
-            out.append({**peer, "routes": {"ipv4": len(held) - six, "ipv6": six}, "state": "up" if held else "down"})
+            best = [p for routes in self.mock.tables.values() for p, paths in routes.items() if self.mock.best(paths)[0] == peer["id"]]
+            six_best = sum(":" in p for p in best)
+            out.append({**peer, "routes": {"ipv4": len(held) - six, "ipv6": six}, "best": {"ipv4": len(best) - six_best, "ipv6": six_best}, "state": "up" if held else "down"})
         source = {"name": "bgp", "kind": "bgp", "endpoint": "127.0.0.1:1790", "table": "bgp", "state": "up", "connections": 3, "bytes": 73400320, "announced": 1150000,
                   "withdrawn": 812345, "damaged": 0, "ignored": 7, "since": self.mock.started, "last": now(), "remarks": {}, "trouble": None}
         fpm = {**source, "name": "fpm", "kind": "fpm", "endpoint": "127.0.0.1:2620", "table": "fpm", "state": "lost", "connections": 1, "damaged": 2,
@@ -325,9 +334,16 @@ class Answers(BaseHTTPRequestHandler):
         for name, routes in self.mock.chosen(query).items():
             for prefix in sorted(routes, key=lambda p: (":" in p, int(ip_network(p).network_address), ip_network(p).prefixlen)):
                 route = self.mock.route(prefix, routes[prefix])
+                best = True
+                if "peer" in query:
+                    peer = int(query["peer"])
+                    if peer not in routes[prefix]:
+                        continue
+                    best = route["peer"]["id"] == peer
+                    route = {**route, "peer": self.mock.plain(self.mock.peers[peer]), "attributes": routes[prefix][peer]}
                 read += 1
-                if route["attributes"]["kind"] == "bgp" and fits(route["attributes"]):
-                    found.append({"table": name, "route": route})
+                if "peer" in query or (route["attributes"]["kind"] == "bgp" and fits(route["attributes"])):
+                    found.append({"table": name, "route": route, "best": best})
         begin, limit = int(query.get("after", 0)), int(query.get("limit", 100))  # a number here, as of search
         return {"routes": found[begin:begin + limit], "read": read, "next": str(begin + limit) if len(found) > begin + limit else None}
 
@@ -345,7 +361,18 @@ class Answers(BaseHTTPRequestHandler):
                 families[family] = {"routes": number, "engine": engine, "generation": 41, "sequence": len(self.mock.history), "memory_bytes": 4096 + 66 * number,
                                     "changes": self.mock.counts.get((name, family), 0), "rebuilds": 12, "patches": 340, "failures": 0, "audit": {"probes": 18000, "differences": 0}}
             tables.append({"name": name, "complete": True, "newest_change": newest, **families})
-        return {"version": "0.1.0", "started": self.mock.started, "tables": tables}
+        return {"version": "0.1.0", "started": self.mock.started, "flows": True, "names": True, "tables": tables}
+
+    def names(self, query):
+        return {"names": {asn: self.mock.names[asn] for asn in query["as"].split(",") if asn in self.mock.names}}
+
+    def top(self, query):
+        column = query.get("by") or next(iter(self.mock.flows), None)
+        top = self.mock.flows.get(column, [])
+        sums = {name: sum(flow[name] for flow in top) for name in ("bytes", "packets", "flows")}
+        began = datetime.now(timezone.utc) - timedelta(minutes=int(query.get("minutes", 5)))
+        return {"columns": list(self.mock.flows), "column": column, **sums, "top": top[: int(query.get("limit", 20))],
+                "from": began.isoformat(timespec="milliseconds").replace("+00:00", "Z"), "until": now()}
 
     def histogram(self, query):
         out = {"table": query.get("table"), "ipv4": [0] * 33, "ipv6": [0] * 129}

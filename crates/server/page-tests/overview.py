@@ -63,6 +63,28 @@ class Overview(Case):
         self.page.until(f"document.querySelectorAll('.rates polyline').length")
         self.assertGreater(len(self.page.requests), before)
 
+    def test_top_flows_are_those_of_the_server(self):
+        self.open()
+        self.page.until("document.querySelector('.flows tbody .dim')?.innerText.includes('RIPE')")
+        rows = self.columns(".flows tbody tr")
+        said = self.api("flows/top")
+        self.assertEqual(said["column"], "src_origin_as")
+        self.assertEqual([row["Value"] for row in rows], ["AS3333 RIPE NCC", "AS15169", "none"])
+        self.assertEqual([row["Flows"] for row in rows], [f"{flow['flows']:,}" for flow in said["top"]])
+        self.assertEqual([row["Share"] for row in rows], [f"{flow['bytes'] * 100 / said['bytes']:.1f} %" for flow in said["top"]])
+        # 3 GB in five minutes.
+        self.assertEqual(rows[0]["Bits/s"], "80M")
+        self.assertIn("up to 40 B more", self.page.run("document.querySelectorAll('.flows tbody tr')[1].cells[1].title"))
+        self.page.run("(s => { s.value = '1'; s.dispatchEvent(new Event('change')); })(document.querySelectorAll('.flows select')[1])")
+        self.page.until("document.querySelector('.flows tbody td:nth-child(2)').innerText === '400M'")
+        choose = "(s => {{ s.value = '{}'; s.dispatchEvent(new Event('change')); }})(document.querySelector('.flows select'))"
+        self.page.run(choose.format("exporter"))
+        self.page.says("<script>", ".flows")
+        self.page.run(choose.format("dst_prefix"))
+        self.page.says("193.0.6.0/24", ".flows")
+        self.page.click(".flows tbody a")
+        self.page.until("location.search === '?q=193.0.6.0%2F24'")
+
     def test_a_table_that_is_not_there_is_said_so(self):
         self.open("/?table=none")
         self.page.says("There is no table none")

@@ -2,9 +2,10 @@
 
 import { get, segment } from "./api.js";
 import { ask, count, h, many, section, svg, time } from "./dom.js";
-import { filtered, filterOf } from "./filter.js";
+import { filtered, filterOf, routeList } from "./filter.js";
 import { hilbert } from "./hilbert.js";
 import { changes, detail, refill, refreshed, throttled } from "./prefix.js";
+import { withName } from "./names.js";
 import { brief, isV6, lengthOf, peerLink, size } from "./routes.js";
 import { peerGrid } from "./overview.js";
 
@@ -177,6 +178,8 @@ function system(question, meaning, signal) {
     const name = `AS${meaning.asn}`;
     const none = `No table has a best route that begins at ${name}.`;
     const body = h("div");
+    const title = h("h1", null, name);
+    withName(meaning.asn, (text) => title.append(" ", h("span", { class: "dim" }, text)));
     let pages = 1;
 
     function draw() {
@@ -207,21 +210,23 @@ function system(question, meaning, signal) {
     const ours = (change) => change.attributes || meaning.origins?.some((t) => t.prefixes.includes(change.prefix));
     const speaking = meaning.peers ?? [];
     return {
-        element: h("div", { class: "answer" }, h("h1", null, name), body,
+        element: h("div", { class: "answer" }, title, body,
             speaking.length ? section(`Peers of ${name}`, null, peerGrid(signal, new Set(speaking.map((p) => p.id))).element) : null,
             changes({ origin_as: meaning.asn, table: question.table }, signal, reload, ours)),
         summary: total ? `${name}: ${many(total, "prefix", "prefixes")}` : none,
     };
 }
 
-function peers(question, meaning, signal) {
+async function peers(question, meaning, signal) {
     const found = meaning.peers ?? [];
     const one = found.length === 1 ? found[0] : null;
     const view = peerGrid(signal, new Set(found.map((p) => p.id)));
+    const routes = one ? await routeList({ peer: one.id, table: question.table }, `Routes of ${one.name}`, signal) : null;
     return {
         element: h("div", { class: "answer" },
             h("h1", null, one ? one.name : `${many(found.length, "peer")} named like ${question.q}`),
             view.element,
+            routes ? section("Routes", null, routes.parts) : null,
             one ? changes({ peer: one.id, table: question.table }, signal) : null),
         summary: one ? `Peer ${one.name}` : many(found.length, "peer"),
     };

@@ -1,4 +1,4 @@
-// Routes that have a community or an AS path, in pages.
+// Routes that have a community or an AS path, or are of a peer, in pages.
 
 import { get } from "./api.js";
 import { ask, count, h, many, say } from "./dom.js";
@@ -15,6 +15,18 @@ export function filterOf(q) {
 }
 
 export async function filtered(question, filter, signal) {
+    const what = filter.community ? "with the community" : "whose AS path matches";
+    const list = await routeList({ ...filter, table: question.table }, `Routes ${what} ${question.q}`, signal);
+    return {
+        element: h("div", { class: "answer" }, h("h1", null, `Routes ${what} `, h("span", { class: "mono" }, question.q)), list.parts),
+        summary: list.summary,
+    };
+}
+
+/** The routes that a filter wants: the first page, and a button for the next ones. Of a peer, a column says which are best. */
+export async function routeList(filter, caption, signal) {
+    const of = filter.peer === undefined ? "best route" : "route";
+    const last = filter.peer === undefined ? { name: "Peer", cell: (found) => peerLink(found.route.peer) } : { name: "Best", cell: (found) => (found.best ? "best" : "") };
     const rows = h("tbody");
     const said = h("p", { class: "dim" });
     const more = h("button", { type: "button", onclick: () => load() }, "Show more");
@@ -22,19 +34,19 @@ export async function filtered(question, filter, signal) {
     let shown = 0;
     let read = 0;
 
-    const row = ({ table, route }) => h("tr", null,
-        h("td", { "data-name": "Prefix", class: "mono" }, ask({ q: route.prefix, table }, route.prefix)),
-        h("td", { "data-name": "Table" }, table),
-        h("td", { "data-name": "AS path" }, asPath(route.attributes.as_path)),
-        h("td", { "data-name": "Communities" }, route.attributes.communities ?? ""),
-        h("td", { "data-name": "Peer" }, peerLink(route.peer)));
+    const row = (found) => h("tr", null,
+        h("td", { "data-name": "Prefix", class: "mono" }, ask({ q: found.route.prefix, table: found.table }, found.route.prefix)),
+        h("td", { "data-name": "Table" }, found.table),
+        h("td", { "data-name": "AS path" }, found.route.attributes.kind === "bgp" ? asPath(found.route.attributes.as_path) : ""),
+        h("td", { "data-name": "Communities" }, found.route.attributes.communities ?? ""),
+        h("td", { "data-name": last.name }, last.cell(found)));
 
     async function page() {
-        const asked = { ...filter, table: question.table, limit: PAGE };
+        const asked = { ...filter, limit: PAGE };
         const answer = await get("v1/filter", next ? { ...asked, after: next } : asked, signal);
         rows.append(...answer.routes.map(row));
         [shown, read, next] = [shown + answer.routes.length, read + answer.read, answer.next];
-        said.textContent = `${many(shown, "best route")} of ${count(read)} read${next ? " so far" : ""}.`;
+        said.textContent = `${many(shown, of)} of ${count(read)} read${next ? " so far" : ""}.`;
         more.hidden = !next;
         say(said.textContent);
     }
@@ -50,15 +62,8 @@ export async function filtered(question, filter, signal) {
     }
 
     await page();
-    const head = ["Prefix", "Table", "AS path", "Communities", "Peer"].map((name) => h("th", { scope: "col" }, name));
-    const what = filter.community ? "with the community" : "whose AS path matches";
-    return {
-        element: h("div", { class: "answer" },
-            h("h1", null, `Routes ${what} `, h("span", { class: "mono" }, question.q)),
-            said,
-            h("div", { class: "scroll" }, h("table", { "data-arrows": true },
-                h("caption", { class: "unseen" }, `Routes ${what} ${question.q}`), h("thead", null, h("tr", null, head)), rows)),
-            h("p", null, more)),
-        summary: said.textContent,
-    };
+    const head = ["Prefix", "Table", "AS path", "Communities", last.name].map((name) => h("th", { scope: "col" }, name));
+    const table = h("table", { "data-arrows": true },
+        h("caption", { class: "unseen" }, caption), h("thead", null, h("tr", null, head)), rows);
+    return { parts: [said, h("div", { class: "scroll" }, table), h("p", null, more)], summary: said.textContent };
 }

@@ -1,10 +1,11 @@
 // What there is when nothing is asked: tables, rates, lengths, the map, sources and peers.
 
-import { get, pause, visible } from "./api.js";
+import { get } from "./api.js";
 import { histogram, rateChart } from "./charts.js";
 import { age, ask, bytes, count, grid, h, local, many, section, utc } from "./dom.js";
+import { topFlows } from "./flows.js";
 import { hilbert } from "./hilbert.js";
-import { latest, onPulse } from "./pulse.js";
+import { every, latest, onPulse } from "./pulse.js";
 
 const FAMILIES = [["ipv4", "IPv4"], ["ipv6", "IPv6"]];
 const SHOWN = 50;
@@ -58,6 +59,7 @@ export async function overview(question, signal) {
             section("Changes a second", { class: "rates" }, rate, chart.element),
             table ? section("Prefix lengths", { class: "lengths" }, about, lengths.map(([, c]) => c.element)) : null,
             table ? hilbert({ table }, signal) : null,
+            first.flows ? topFlows(signal) : null,
             h("div", { class: "feeds" }, peers.sources, section("Peers", null, peers.element))),
         summary: `Overview: ${many(first.tables.length, "table")}`,
     };
@@ -129,7 +131,7 @@ class Rates {
 
 /** Peers with their states, and the sources they come from, asked for every five seconds. `ids`: only these. */
 export function peerGrid(signal, ids) {
-    const grown = grid("Peers", [{ name: "Peer" }, { name: "State" }, { name: "IPv4", number: true }, { name: "IPv6", number: true }, { name: "Address" }, { name: "Source" }]);
+    const grown = grid("Peers", [{ name: "Peer" }, { name: "State" }, { name: "IPv4", number: true }, { name: "Best IPv4", number: true }, { name: "IPv6", number: true }, { name: "Best IPv6", number: true }, { name: "Address" }, { name: "Source" }]);
     const more = h("p", { class: "dim", hidden: true });
     const note = h("p", null, "Asking ...");
     const sources = grid("Sources", [{ name: "Source" }, { name: "State" }, { name: "Announced", number: true }, { name: "Withdrawn", number: true }, { name: "Received", number: true }, { name: "Damaged", number: true }, { name: "Last", number: true }, { name: "Endpoint" }, { name: "Remarks" }]);
@@ -174,7 +176,7 @@ function peerRow(peer) {
         cells: [
             { text: peer.name, node: () => ask({ q: peer.name }, peer.name) },
             { text: stateText(peer), class: peer.state ? stateClass(peer.state) : null },
-            count(peer.routes?.ipv4), count(peer.routes?.ipv6), peer.address ?? "", peer.source ?? "",
+            count(peer.routes?.ipv4), count(peer.best?.ipv4), count(peer.routes?.ipv6), count(peer.best?.ipv6), peer.address ?? "", peer.source ?? "",
         ],
     };
 }
@@ -195,20 +197,4 @@ function sourceRow(source) {
             source.endpoint ?? "", remarks.join("; "),
         ],
     };
-}
-
-/** Does `work` now and again and again while the page is seen, sooner if it failed; a server that is gone is the page's own sentence. */
-async function every(milliseconds, signal, work, failed) {
-    while (!signal.aborted) {
-        let done = false;
-        try {
-            await work();
-            done = true;
-        } catch (problem) {
-            if (signal.aborted) return;
-            if (!problem.lost) failed(problem);
-        }
-        await pause(done ? milliseconds : Math.min(milliseconds, 3000), signal);
-        await visible();
-    }
 }

@@ -51,6 +51,22 @@ export async function beat() {
     }
 }
 
+/** Does `work` now and again and again while the page is seen, sooner if it failed; a server that is gone is the page's own sentence. */
+export async function every(milliseconds, signal, work, failed) {
+    while (!signal.aborted) {
+        let done = false;
+        try {
+            await work();
+            done = true;
+        } catch (problem) {
+            if (signal.aborted) return;
+            if (!problem.lost) failed(problem);
+        }
+        await pause(done ? milliseconds : Math.min(milliseconds, 3000), signal);
+        await visible();
+    }
+}
+
 /** All changes that the tables have counted: a number that differs once an answer may have become old. */
 export const changesIn = (table, name) =>
     table.tables

@@ -1,13 +1,23 @@
 // Routes, their peers and attributes, as text and links.
 
 import { ask, h, many } from "./dom.js";
+import { withName } from "./names.js";
 
 const COLUMNS = { "local preference": "Pref", "AS path length": "AS path", origin: "Origin", MED: "MED", "peer order": "Peer", "path identifier": "Peer" };
 
 /** The name of a peer, a link to it. */
 export function peerLink(peer) {
     if (!peer) return "no peer";
-    return ask({ q: peer.name }, peer.name, { title: peer.source ? `from ${peer.source}` : null });
+    const from = peer.source ? `from ${peer.source}` : "";
+    return titled(peer.asn, ask({ q: peer.name }, peer.name, { title: from || null }), from);
+}
+
+/** The link to an AS; its name comes into the tooltip. */
+export const asLink = (asn, text) => titled(asn, ask({ q: `AS${asn}` }, text));
+
+function titled(asn, link, more = "") {
+    withName(asn, (name) => (link.title = more ? `${name}, ${more}` : name));
+    return link;
 }
 
 /** An AS path: each AS a link, one that is repeated named once with how often. */
@@ -20,7 +30,7 @@ export function asPath(text) {
         while (end < parts.length && parts[end] === parts[i]) end++;
         const plain = /^\d+$/.test(parts[i]);
         if (out.length) out.push(" ");
-        out.push(plain ? ask({ q: `AS${parts[i]}` }, parts[i]) : parts[i]);
+        out.push(plain ? asLink(parts[i], parts[i]) : parts[i]);
         if (end - i > 1) out.push(h("span", { class: "dim", title: `${parts[i]} stands ${end - i} times in a row` }, `×${end - i}`));
         i = end;
     }

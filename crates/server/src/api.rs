@@ -219,13 +219,20 @@ pub struct Filtered {
     pub next: Option<String>,
 }
 
-/// The best route of a prefix in a table.
+/// A route in a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TableRoute {
     /// The table's name.
     pub table: String,
     /// The route.
     pub route: Route,
+    /// Whether it is the best one of its prefix. All are, unless those of a peer were asked for.
+    #[serde(default = "yes")]
+    pub best: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The validator's caches, their VRPs, and the routes whose validity changed with them.
@@ -338,6 +345,51 @@ pub struct Alarm {
     pub end: Option<String>,
 }
 
+/// Names of ASes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Names {
+    /// By the AS's number, those that have a name.
+    pub names: BTreeMap<String, String>,
+}
+
+/// The values of a column with most bytes, among the flows of the last minutes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TopFlows {
+    /// The columns that can be asked for.
+    pub columns: Vec<String>,
+    /// The column whose values these are; null if there were no flows yet.
+    pub column: Option<String>,
+    /// When the first of the minutes began, RFC 3339 in UTC.
+    pub from: String,
+    /// When the answer was given, RFC 3339 in UTC.
+    pub until: String,
+    /// The bytes of all flows of these minutes, each flow's multiplied by its sampling rate.
+    pub bytes: u64,
+    /// Their packets, likewise.
+    pub packets: u64,
+    /// Their number of records.
+    pub flows: u64,
+    /// The values, most bytes first.
+    pub top: Vec<TopFlow>,
+}
+
+/// A value of a column, with its flows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TopFlow {
+    /// The value; null for flows without one, such as those that no route covers. A text of more than 128 bytes is cut
+    /// and ends with an ellipsis.
+    pub value: Option<String>,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its packets.
+    pub packets: u64,
+    /// Its records of flows.
+    pub flows: u64,
+    /// How many bytes more it may have had: when a minute has too many values, those with the fewest bytes are
+    /// forgotten.
+    pub missed_bytes: u64,
+}
+
 /// Numbers of routes by family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RouteCounts {
@@ -355,6 +407,9 @@ pub struct PeerStatus {
     pub peer: Peer,
     /// Its paths in all tables.
     pub routes: RouteCounts,
+    /// Those of them that are the best of their prefixes.
+    #[serde(default)]
+    pub best: RouteCounts,
     /// `up`; `resync` while it announces all its routes again; `lost` if its connection has ended and its routes are
     /// kept for a while; `down` if it has no routes.
     pub state: String,
@@ -472,6 +527,9 @@ pub struct Change {
     /// Its validity by the VRPs of now; absent without VRPs, and for routes that are not of BGP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity: Option<String>,
+    /// The validity of its AS path by the ASPAs of now; absent without ASPAs, and for routes without a path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aspa: Option<String>,
     /// Whether the session has not been up without a break since the change: it may be of a table that was being sent
     /// again, or of a session that was lost, and be undone soon. Only in `/v1/changes`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -606,6 +664,12 @@ pub struct Tables {
     pub version: String,
     /// When it was started, RFC 3339 in UTC.
     pub started: String,
+    /// Whether flows are counted, for `/v1/flows/top`.
+    #[serde(default)]
+    pub flows: bool,
+    /// Whether names of ASes are known, for `/v1/names`.
+    #[serde(default)]
+    pub names: bool,
     /// The tables, by number.
     pub tables: Vec<TableStatus>,
 }

@@ -62,7 +62,7 @@ impl Names {
     }
 
     /// The validity of the path that this peer sent.
-    fn aspa(&self, number: u32, set: &AttributeSet) -> Option<String> {
+    pub(crate) fn aspa(&self, number: u32, set: &AttributeSet) -> Option<String> {
         let aspas = self.vrps.as_ref().map(|now| &now.aspas).filter(|aspas| !aspas.is_empty())?;
         let asn = self.known(number).map(|peer| peer.asn).filter(|&asn| asn != 0);
         let validity = aspas.verify_route(set.bgp()?.as_path, asn, &self.relations)?;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::handlers::{
-    alarms, bulk, changes, filter, health, lookup, metrics, page, past, peers, routes, rpki,
-    search, tables,
+    alarms, bulk, changes, filter, flows, health, lookup, metrics, names, page, past, peers,
+    routes, rpki, search, tables,
 };
 use crate::http::answer::{Answer, JSON, whole};
 use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
@@ -55,7 +55,7 @@ const GET: Endpoint<Handler> = Endpoint {
 };
 
 /// Number of endpoints.
-const COUNT: usize = 20;
+const COUNT: usize = 22;
 
 /// The endpoints; the most frequent ones come first.
 pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
@@ -175,8 +175,14 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
     },
     Endpoint {
         path: "/v1/filter",
-        summary: "The best routes of BGP that fit all parameters, in pages.",
+        summary: "The best routes of BGP that fit all parameters, or those of a peer, in pages.",
         query: &[
+            number(
+                "peer",
+                0,
+                u32::MAX as u64,
+                "All routes of the peer with this number, best ones or not.",
+            ),
             number("origin_as", 0, u32::MAX as u64, "Routes that this AS originates."),
             text(
                 "community",
@@ -312,6 +318,39 @@ pub(crate) static ENDPOINTS: [Endpoint<Handler>; COUNT] = [
         returns: Returns::Json("Alarms"),
         refusals: &[404],
         handler: Handler::Now(alarms::alarms),
+        ..GET
+    },
+    Endpoint {
+        path: "/v1/names",
+        summary: "The names of ASes, of those that have one.",
+        query: &[Parameter {
+            is_required: true,
+            ..text("as", "The numbers of ASes, separated by commas.")
+        }],
+        returns: Returns::Json("Names"),
+        refusals: &[404],
+        handler: Handler::Now(names::names),
+        ..GET
+    },
+    Endpoint {
+        path: "/v1/flows/top",
+        summary: "The values with most bytes among the flows of the last minutes.",
+        query: &[
+            text(
+                "by",
+                "The column of the values, such as dst_origin_as; by default, the first that flows have.",
+            ),
+            number(
+                "minutes",
+                1,
+                flows::MOST_MINUTES,
+                "How many minutes, the one that runs included (default 5).",
+            ),
+            number("limit", 0, flows::MOST, "Maximum number of values (default 20)."),
+        ],
+        returns: Returns::Json("TopFlows"),
+        refusals: &[404],
+        handler: Handler::Slow(flows::top),
         ..GET
     },
     Endpoint {

@@ -39,6 +39,7 @@
 
 mod access;
 pub mod api;
+mod as_names;
 pub mod client;
 mod connection;
 mod convert;
@@ -58,11 +59,15 @@ mod server;
 mod site;
 mod table;
 
+pub use as_names::{AsNames, BadAsNames};
 pub use convert::peer_name;
 pub use copies::{TableCopies, TableCopy};
 pub use filter::{CommunityPattern, PathFilter, PathPattern};
+pub use http::time::rfc3339;
 pub use metrics_text::{MetricsText, MoreMetrics};
-pub use options::{ActiveAlarms, HistoryOnDisk, Limits, Obstacle, ServerOptions, TlsFiles};
+pub use options::{
+    ActiveAlarms, FlowTops, HistoryOnDisk, Limits, Obstacle, ServerOptions, TlsFiles,
+};
 pub use server::{Server, ServerError};
 
 /// The program in the README compiles and runs.

@@ -26,6 +26,8 @@ use crate::http::endpoint::{Endpoint, Parameter, Returns, Takes, Verb};
     api::Health,
     api::RpkiStatus,
     api::Alarms,
+    api::TopFlows,
+    api::Names,
 )))]
 struct Schemas;
 

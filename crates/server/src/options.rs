@@ -10,6 +10,8 @@ use fibula_alarms::Alarm;
 use fibula_history::HistoryReader;
 use fibula_rpki::{LiveVrps, Relations};
 
+use crate::AsNames;
+use crate::api::TopFlows;
 use crate::metrics_text::MoreMetrics;
 
 /// Options of a [`Server`](crate::Server). By default it listens on loopback, without a token and without TLS.
@@ -44,6 +46,10 @@ pub struct ServerOptions {
     pub alarms: Option<ActiveAlarms>,
     /// The history of routes in files, of `/v1/history/{prefix}`.
     pub history: Option<HistoryOnDisk>,
+    /// The names of ASes for `/v1/names` and the page.
+    pub as_names: Option<Arc<AsNames>>,
+    /// The flows of `/v1/flows/top`.
+    pub flows: Option<FlowTops>,
 }
 
 impl Default for ServerOptions {
@@ -63,6 +69,8 @@ impl Default for ServerOptions {
             relations: Arc::default(),
             alarms: None,
             history: None,
+            as_names: None,
+            flows: None,
         }
     }
 }
@@ -86,6 +94,20 @@ pub struct HistoryOnDisk(pub Arc<dyn Fn() -> Result<HistoryReader, String> + Sen
 impl fmt::Debug for HistoryOnDisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HistoryOnDisk")
+    }
+}
+
+/// Gives the values with most bytes among flows, asked at each request of `/v1/flows/top`: of this column, or of the
+/// first one that flows have; of this number of last minutes; this number of values at most. The error is a sentence
+/// about a column that flows do not have. The function may take some milliseconds.
+#[derive(Clone)]
+pub struct FlowTops(pub Arc<FlowTop>);
+
+type FlowTop = dyn Fn(Option<&str>, u64, usize) -> Result<TopFlows, String> + Send + Sync;
+
+impl fmt::Debug for FlowTops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FlowTops")
     }
 }
 

@@ -148,6 +148,14 @@ fn peers_have_their_counts() {
         };
         let mut expected = peer_json(number);
         expected["routes"] = json!({ "ipv4": count(true), "ipv6": count(false) });
+        let best = |is_v4: bool| {
+            let of_family = lab
+                .announced
+                .keys()
+                .filter(|(_, prefix)| matches!(prefix, AnyPrefix::V4(_)) == is_v4);
+            of_family.filter(|(table, prefix)| lab.paths(table, *prefix)[0].0 == number).count()
+        };
+        expected["best"] = json!({ "ipv4": best(true), "ipv6": best(false) });
         expected["state"] = json!("up");
         expected["until"] = json!(null);
         assert_eq!(answer["peers"][number as usize], expected);

@@ -5,14 +5,16 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use fibula_alarms::Alarm;
 use fibula_core::{Attributes as CoreAttributes, BgpAttributes};
 use fibula_history::{HistoryBreak, HistoryFolder, HistoryOptions, RouteKey, RouteRecord};
 use fibula_rib::{AttributeSet, Peer};
 use fibula_rpki::{Aspas, LiveVrps, Revalidator, Vrp, Vrps};
+use fibula_server::api::{TopFlow, TopFlows};
 use fibula_server::client::{Answer, escape};
-use fibula_server::{ActiveAlarms, HistoryOnDisk, Server};
+use fibula_server::{ActiveAlarms, AsNames, FlowTops, HistoryOnDisk, Server, rfc3339};
 use hyper::Method;
 use serde_json::{Map, Value};
 
@@ -120,6 +122,8 @@ fn sample(parameter: &Value) -> String {
         "q" => "AS64600".to_owned(),
         "community" => "64500:*".to_owned(),
         "path_regex" => "_64600$".to_owned(),
+        "by" => "src_prefix".to_owned(),
+        "as" => "1,2".to_owned(),
         "column" => "address".to_owned(),
         "add" => "prefix,origin_as".to_owned(),
         name => match &parameter["schema"] {
@@ -263,6 +267,21 @@ fn past_routes_and_changes() {
     }
 }
 
+fn top(by: Option<&str>, minutes: u64, limit: usize) -> Result<TopFlows, String> {
+    assert!((1..=30).contains(&minutes));
+    let flow = |value| TopFlow { value, bytes: 3, packets: 2, flows: 1, missed_bytes: 0 };
+    Ok(TopFlows {
+        columns: vec!["src_prefix".to_owned()],
+        column: Some(by.unwrap_or("src_prefix").to_owned()),
+        from: rfc3339(UNIX_EPOCH),
+        until: rfc3339(SystemTime::now()),
+        bytes: 6,
+        packets: 4,
+        flows: 2,
+        top: [Some("10.0.0.0/8".to_owned()), None].into_iter().map(flow).take(limit).collect(),
+    })
+}
+
 #[test]
 fn the_document_and_the_server_agree() {
     let vrps = Arc::new(LiveVrps::default());
@@ -274,6 +293,8 @@ fn the_document_and_the_server_agree() {
         options.vrps = Some(shared);
         options.history = Some(past);
         options.alarms = Some(ActiveAlarms(Arc::new(move || vec![Arc::clone(&alarm)])));
+        options.flows = Some(FlowTops(Arc::new(top)));
+        options.as_names = Some(Arc::new(AsNames::parse("1,One").unwrap()));
     });
     lab.announce("bgp", "10.0.0.0/8", 0, (2, 64600));
     lab.announce("bgp", "10.1.0.0/16", 1, (1, 64600));
@@ -339,7 +360,7 @@ fn the_document_and_the_server_agree() {
             }
         }
     }
-    assert_eq!(operations, 20);
+    assert_eq!(operations, 22);
 }
 
 /// The check above detects errors.

@@ -121,6 +121,54 @@ fn pages_have_what_the_whole_table_has() {
     assert!(all.contains(route), "{route} in {looked_up}");
 }
 
+/// All routes of a peer with their places among the paths of their prefixes, in the order of answers.
+fn of_peer(lab: &Lab, peer: u32) -> Vec<(String, String, bool)> {
+    let mut all = Vec::new();
+    for (vrf, table) in [(0, "bgp"), (1, "bgp/100")] {
+        lab.live.with_rib(|rib| {
+            let mut add = |prefix: AnyPrefix, paths: Vec<fibula_rib::Path>| {
+                if let Some(place) = paths.iter().position(|path| path.peer == peer) {
+                    all.push((table.to_owned(), prefix.to_string(), place == 0));
+                }
+            };
+            for (prefix, _) in rib.covered::<u32>(vrf, Prefix::ALL) {
+                add(prefix.into(), rib.paths(vrf, prefix));
+            }
+            for (prefix, _) in rib.covered::<u128>(vrf, Prefix::ALL) {
+                add(prefix.into(), rib.paths(vrf, prefix));
+            }
+        });
+    }
+    all
+}
+
+#[test]
+fn a_peer_has_all_its_routes() {
+    let lab = lab();
+    let mut client = lab.client();
+    for &peer in &lab.peers {
+        let expected = of_peer(&lab, peer);
+        let best = expected.iter().filter(|(.., best)| *best).count();
+        assert!(best > 10 && best + 10 < expected.len(), "{best} of {}", expected.len());
+        let number = peer.to_string();
+        let plain: Vec<_> =
+            expected.iter().map(|(table, prefix, _)| (table.clone(), prefix.clone())).collect();
+        for limit in [100, 1000] {
+            assert_eq!(pages(&lab, &[("peer", Some(&number))], limit), plain, "{peer} by {limit}");
+        }
+        let page: Filtered =
+            client.json(&format!("/v1/filter?peer={peer}&limit=1000&table=bgp")).unwrap();
+        for (found, (_, prefix, best)) in page.routes.iter().zip(&expected) {
+            assert_eq!(
+                (&found.route.prefix, found.best, found.route.peer.id),
+                (prefix, *best, peer)
+            );
+        }
+        let of_one = pages(&lab, &[("peer", Some(&number)), ("origin_as", Some("64603"))], 1000);
+        assert!(!of_one.is_empty() && of_one.len() < plain.len());
+    }
+}
+
 #[test]
 fn filters_that_are_none_are_refused() {
     let mut lab = Lab::new(|_| {});
@@ -139,6 +187,7 @@ fn filters_that_are_none_are_refused() {
         (("after", "bgp,x"), 400, "is not a prefix"),
         (("after", "other,10.0.0.0/8"), 404, "no table \"other\""),
         (("table", "other"), 404, "no table \"other\""),
+        (("peer", "4000000000"), 404, "no peer has the number 4000000000"),
     ] {
         let path = format!("/v1/filter{}", query(&[(parameters.0, Some(parameters.1))]));
         let (found, text) = refusal(&client.get(&path, &[]).unwrap());

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fibula_alarms::{AlarmEvent, Alarms, Occasion, RouteChange, WatchedRoute};
 use fibula_core::{Addr, AnyPrefix, Prefix, Vrf};
 use fibula_feeds::Board;
 use fibula_rib::{AttributeSet, Live, Pod, Rib, Since};
-use fibula_rpki::{LiveVrps, Validity, Vrps};
+use fibula_rpki::{Aspas, LiveVrps, Relations, Validity, VrpGeneration};
 use fibula_server::peer_name;
 
 use super::Shared;
@@ -23,6 +23,8 @@ const SCANNED: usize = 1024;
 const LOOK: Duration = Duration::from_millis(200);
 /// The same while changes wait for sessions that resend their tables.
 const WAITING: Duration = Duration::from_millis(50);
+/// How soon routes are read again for ASPAs that change again and again.
+const REVERIFY: Duration = Duration::from_secs(10);
 
 /// Reads a live table's changes.
 pub(super) struct Follower {
@@ -36,7 +38,23 @@ pub(super) struct Follower {
     pub(super) next: u64,
     /// How many routes whose validity changed were passed in.
     pub(super) validated: u64,
+    /// Verifies paths, if a rule is about them.
+    pub(super) paths: Option<Paths>,
     pub(super) webhook: Option<WebhookQueue>,
+}
+
+/// How paths are verified.
+pub(super) struct Paths {
+    relations: Arc<Relations>,
+    /// The ASPAs by which the routes under rules were judged, and when these came.
+    aspas: Arc<Aspas>,
+    since: Option<Instant>,
+}
+
+impl Paths {
+    pub(super) fn new(relations: Arc<Relations>) -> Self {
+        Self { relations, aspas: Arc::default(), since: None }
+    }
 }
 
 /// A route or its loss, copied while the RIB was locked.
@@ -69,6 +87,7 @@ impl Follower {
             self.live.history().wait(self.next, wait.max(Duration::from_millis(1)));
             let is_all = self.read();
             self.revalidated();
+            self.reverified();
             let now = now();
             if is_all {
                 self.sessions.passed(now);
@@ -123,7 +142,8 @@ impl Follower {
     /// Judges routes, on this occasion or that of their sessions.
     fn pass(&mut self, all: &[Copied], occasion: Option<Occasion>) {
         let vrps = self.vrps.as_ref().map(|vrps| vrps.current());
-        let vrps = vrps.as_ref().and_then(|now| now.vrps.as_deref());
+        let relations = self.paths.as_ref().map(|paths| Arc::clone(&paths.relations));
+        let judged = Judged { vrps: vrps.as_deref(), relations: relations.as_deref() };
         let mut events = Vec::new();
         for copied in all {
             let Copied { time, table, prefix, peer, best, is_stale, is_of_end } = copied;
@@ -140,7 +160,10 @@ impl Follower {
                     is_of_end: *is_of_end,
                 })
             });
-            let route = best.as_ref().map(|set| route(&name, *prefix, set, vrps));
+            let route = best.as_ref().map(|set| {
+                let asn = peer.as_ref().map(|(_, peer)| peer.asn).filter(|&asn| asn != 0);
+                judged.route((&name, asn), *prefix, set)
+            });
             let change =
                 RouteChange { time: *time, table, prefix: *prefix, session, route, occasion };
             self.alarms.change(&change, &mut events);
@@ -213,6 +236,21 @@ impl Follower {
         }
     }
 
+    /// Reads the routes under rules again when the ASPAs have changed: any path may have the ASes of a changed one.
+    fn reverified(&mut self) {
+        let (Some(vrps), Some(paths)) = (&self.vrps, &mut self.paths) else { return };
+        if paths.since.is_some_and(|since| since.elapsed() < REVERIFY) {
+            return;
+        }
+        let aspas = Arc::clone(&vrps.current().aspas);
+        let is_same = Arc::ptr_eq(&aspas, &paths.aspas) || aspas == paths.aspas;
+        paths.aspas = aspas;
+        if !is_same {
+            paths.since = Some(Instant::now());
+            self.scan(Some(Occasion::Resent));
+        }
+    }
+
     fn report(&self, events: Vec<AlarmEvent>) {
         self.shared.report(&self.alarms, events, self.webhook.as_ref());
     }
@@ -232,18 +270,30 @@ fn copied<A: Addr>(rib: &Rib, vrf: Vrf, prefix: Prefix<A>) -> Option<Copied> {
     })
 }
 
-/// What rules judge of a route.
-fn route<'a>(
-    peer: &'a str,
-    prefix: AnyPrefix,
-    set: &'a AttributeSet,
-    vrps: Option<&Vrps>,
-) -> WatchedRoute<'a> {
-    match set.bgp() {
-        Some(bgp) => {
-            let validity: Option<Validity> = vrps.map(|vrps| vrps.validity(prefix, bgp.origin_as));
-            WatchedRoute { validity, ..WatchedRoute::bgp(peer, bgp.origin_as, bgp.as_path) }
+/// By what the routes of rules are judged.
+struct Judged<'a> {
+    vrps: Option<&'a VrpGeneration>,
+    /// Given if paths are verified.
+    relations: Option<&'a Relations>,
+}
+
+impl Judged<'_> {
+    /// What rules judge of the route of a peer with this name and AS.
+    fn route<'a>(
+        &self,
+        (peer, asn): (&'a str, Option<u32>),
+        prefix: AnyPrefix,
+        set: &'a AttributeSet,
+    ) -> WatchedRoute<'a> {
+        let Some(bgp) = set.bgp() else { return WatchedRoute::other(peer) };
+        let vrps = self.vrps.and_then(|now| now.vrps.as_deref());
+        let aspas = self.vrps.map(|now| &*now.aspas).filter(|aspas| !aspas.is_empty());
+        WatchedRoute {
+            validity: vrps.map(|vrps| vrps.validity(prefix, bgp.origin_as)),
+            path_validity: aspas
+                .zip(self.relations)
+                .and_then(|(aspas, relations)| aspas.verify_route(bgp.as_path, asn, relations)),
+            ..WatchedRoute::bgp(peer, bgp.origin_as, bgp.as_path)
         }
-        None => WatchedRoute::other(peer),
     }
 }

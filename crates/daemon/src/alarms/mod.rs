@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use fibula_alarms::{Alarm, AlarmCounts, AlarmEvent, AlarmLimits, AlarmRule, Alarms};
+use fibula_alarms::{Alarm, AlarmCounts, AlarmEvent, AlarmKind, AlarmLimits, AlarmRule, Alarms};
 use fibula_feeds::{Board, LogLimit};
 use fibula_rib::Live;
-use fibula_rpki::LiveVrps;
+use fibula_rpki::{LiveVrps, Relations};
 
 use crate::DaemonError;
-use follow::Follower;
+use follow::{Follower, Paths};
 use sessions::Sessions;
 pub(crate) use webhook::Webhook;
 use webhook::{WebhookCounts, WebhookQueue};
@@ -76,13 +76,16 @@ impl AlarmDesk {
         shared: Arc<Shared>,
         live: &Arc<Live>,
         board: &Arc<Board>,
-        vrps: Option<Arc<LiveVrps>>,
+        rpki: Option<(Arc<LiveVrps>, Arc<Relations>)>,
         webhook: Option<Webhook>,
     ) -> Result<Self, DaemonError> {
         let webhook = webhook.zip(shared.sent.clone());
         let webhook = webhook.map(|(webhook, counts)| webhook.start(counts)).transpose()?;
         let micros = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let rules = shared.rules.clone();
+        let is_of_paths = rules.iter().any(|rule| matches!(rule.kind, AlarmKind::Leak { .. }));
+        let (vrps, relations) = rpki.unzip();
+        let paths = relations.filter(|_| is_of_paths).map(Paths::new);
         let follower = Follower {
             next: live.history().next(),
             live: Arc::clone(live),
@@ -92,6 +95,7 @@ impl AlarmDesk {
             shared: Arc::clone(&shared),
             sessions: Sessions::default(),
             validated: 0,
+            paths,
             webhook,
         };
         let thread = thread::Builder::new().name("fibula-alarms".to_owned());

@@ -65,12 +65,13 @@ const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 const MOST_CHANGES: usize = 1000;
 
 /// The keys that each kind has: those that it needs, and those that it may have.
-const KINDS: [(&str, &[&str], &[&str]); 7] = [
+const KINDS: [(&str, &[&str], &[&str]); 8] = [
     ("unexpected-origin", &["prefixes", "origins"], &[]),
     ("more-specific", &["prefixes"], &["max-length", "origins"]),
     ("newly-invalid", &[], &["prefixes"]),
     ("withdrawn", &["prefixes"], &["after"]),
     ("flapping", &[], &["prefixes", "changes", "within"]),
+    ("leak", &[], &["prefixes", "origins"]),
     ("path-through", &["ases"], &["prefixes", "origins"]),
     ("path-without", &["ases"], &["prefixes", "origins"]),
 ];
@@ -138,6 +139,7 @@ impl AlarmConfig {
                 };
                 AlarmKind::Flapping { changes, within }
             }
+            "leak" => AlarmKind::Leak { origins },
             "path-through" => {
                 AlarmKind::PathThrough { ases: self.ases(&self.ases, "ases")?, origins }
             }

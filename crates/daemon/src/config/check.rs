@@ -265,6 +265,7 @@ fn check_settings(config: &SourceConfig) -> Result<(), SourceProblem> {
         SourceConfig::Ris(Ris { path, connect, .. }) if path.is_some() == connect.is_some() => {
             Err(SourceProblem::PathOrAddress)
         }
+        SourceConfig::Fpm(stream) if !stream.ignore_peers.is_empty() => Err(SourceProblem::NoPeers),
         SourceConfig::Bgp(bgp) => check_bgp(bgp),
         _ => Ok(()),
     }

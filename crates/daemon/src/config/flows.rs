@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use fibula_collect::{CollectOptions, FlowFormat, FlowOutput, FlowPartition, FlowPlace};
+use fibula_collect::{CollectOptions, FlowFormat, FlowOutput, FlowPartition, FlowPlace, Talkers};
 use fibula_core::AnyPrefix;
 use serde::{Deserialize, Deserializer, de};
 
@@ -19,7 +19,7 @@ pub struct FlowsConfig {
     /// The addresses to receive at.
     pub listen: Vec<SocketAddr>,
     /// The networks whose exporters are heard; if empty, all.
-    #[serde(default, deserialize_with = "all_from_text")]
+    #[serde(default, deserialize_with = "super::text::prefixes")]
     pub allow: Vec<AnyPrefix>,
     /// The table in which flows are looked up; the main one, or the only one, by default.
     pub table: Option<String>,
@@ -51,15 +51,13 @@ pub struct FlowsConfig {
     /// Sockets at each address.
     #[serde(default = "sockets")]
     pub sockets: u8,
+    /// The columns whose values with most bytes are counted.
+    #[serde(default = "top")]
+    pub top: Vec<String>,
 }
 
 fn from_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<T, D::Error> {
     String::deserialize(from)?.parse().map_err(de::Error::custom)
-}
-
-fn all_from_text<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<AnyPrefix>, D::Error> {
-    let texts = Vec::<String>::deserialize(from)?;
-    texts.iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
 }
 
 fn refresh() -> Time {
@@ -73,6 +71,11 @@ fn rotate_bytes() -> u64 {
 }
 fn sockets() -> u8 {
     1
+}
+fn top() -> Vec<String> {
+    let names = ["origin_as", "prefix", "next_hop"];
+    let ends = names.into_iter().flat_map(|name| ["src", "dst"].map(|end| format!("{end}_{name}")));
+    ends.chain(["exporter".to_owned()]).collect()
 }
 
 impl FlowsConfig {
@@ -102,6 +105,9 @@ impl ServeConfig {
             ("flows.rotate-bytes", flows.rotate_bytes == 0),
             ("flows.sockets", flows.sockets == 0),
         ];
+        if flows.top.len() > Talkers::COLUMNS {
+            return Err(Problem::TooManyTops(flows.top.len()));
+        }
         match keys.into_iter().find(|(_, is_zero)| *is_zero) {
             Some((key, _)) => Err(Problem::Zero { key }),
             None => Ok(()),

@@ -30,6 +30,7 @@ mod time;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use fibula_core::AnyPrefix;
 use fibula_rpki::ReceivedFrom;
 use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
@@ -121,6 +122,8 @@ pub struct Http {
     /// Names that the header Host may have, beside addresses and localhost.
     #[serde(default)]
     pub hosts: Vec<String>,
+    /// A file with the names of ASes.
+    pub as_names: Option<PathBuf>,
     /// Threads that answer.
     #[serde(default = "threads")]
     pub threads: usize,
@@ -255,6 +258,9 @@ pub struct Stream {
     /// After this time without data, the table of a new connection counts as complete.
     #[serde(default = "quiet")]
     pub quiet: Time,
+    /// Of BMP: the peers of the router, by address, whose messages are passed over.
+    #[serde(default, deserialize_with = "text::prefixes")]
+    pub ignore_peers: Vec<AnyPrefix>,
 }
 
 /// A listener for BGP sessions.
@@ -399,7 +405,15 @@ impl Rpki {
 impl Stream {
     /// At this address, without restrictions on who may connect.
     pub fn at(listen: SocketAddr) -> Self {
-        Self { name: None, table: None, listen, allow: Vec::new(), hold: hold(), quiet: quiet() }
+        Self {
+            name: None,
+            table: None,
+            listen,
+            allow: Vec::new(),
+            hold: hold(),
+            quiet: quiet(),
+            ignore_peers: Vec::new(),
+        }
     }
 }
 

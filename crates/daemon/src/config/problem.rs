@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use fibula_rpki::BadVrps;
+use fibula_server::BadAsNames;
 
 use super::AlarmProblem;
 #[cfg(target_os = "linux")]
@@ -73,10 +74,15 @@ pub enum Problem {
     },
     /// The collector of flows has no address.
     NoFlows,
+    /// Flows are to be counted by too many columns.
+    #[cfg(target_os = "linux")]
+    TooManyTops(usize),
     /// The address where alarms are sent is none.
     Webhook(String),
     /// Alarms are to be sent, and there is no rule.
     WebhookWithoutRules,
+    /// A line of the file with names of ASes is wrong.
+    AsNames(BadAsNames),
     /// A line of the file with relations is wrong.
     Relations(BadVrps),
     /// Only one of the certificate and the key of TLS is given.
@@ -115,6 +121,8 @@ pub enum Problem {
 pub enum SourceProblem {
     /// A RIS source has a path and an address, or neither.
     PathOrAddress,
+    /// An FPM source is to ignore peers.
+    NoPeers,
     /// The hold time of BGP is out of range.
     HoldTime,
     /// The AS or the BGP identifier is zero.
@@ -201,9 +209,15 @@ impl fmt::Display for Problem {
             Self::WebhookWithoutRules => {
                 f.write_str("webhook: there is no rule that raises alarms")
             }
+            Self::AsNames(bad) => bad.fmt(f),
             Self::Relations(bad) => bad.fmt(f),
             Self::HalfOfTls => f.write_str("http: tls-certificate and tls-key belong together"),
             Self::NoFlows => f.write_str("flows: listen names no address"),
+            #[cfg(target_os = "linux")]
+            Self::TooManyTops(columns) => {
+                let most = fibula_collect::Talkers::COLUMNS;
+                write!(f, "flows: top names {columns} columns; at most {most} are counted")
+            }
             Self::Zero { key } => write!(f, "{key} is 0, with which nothing would work"),
             Self::NoEngine => {
                 f.write_str("tables: engine names none; auto takes the one that suits")
@@ -228,6 +242,7 @@ impl fmt::Display for SourceProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::PathOrAddress => "a ris source has either a path or an address to connect to",
+            Self::NoPeers => "FPM has no peers: ignore-peers is for BMP",
             Self::HoldTime => "hold-time is 0, or from 3s to 65535s (RFC 4271)",
             Self::NoIdentity => "local-as and router-id are not 0 (RFC 7607, RFC 6286)",
             Self::NoNeighbour => "it has no neighbour, so nobody may connect",
@@ -244,6 +259,7 @@ impl Error for Problem {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Unreadable { error, .. } => Some(error),
+            Self::AsNames(bad) => Some(bad),
             Self::Relations(bad) => Some(bad),
             _ => None,
         }

@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::ops::Range;
 use std::path::Path;
 
+use fibula_core::AnyPrefix;
 use fibula_ingest::bounded;
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned};
+use serde::{Deserialize, Deserializer};
 
 use super::{ConfigError, Problem};
 
@@ -24,6 +27,16 @@ pub fn text_of(path: &Path, longest: u64) -> io::Result<String> {
 pub fn read(path: &Path) -> Result<String, ConfigError> {
     let unreadable = |error| Problem::Unreadable { setting: "--config", error };
     text_of(path, LONGEST).map_err(|error| ConfigError::from(unreadable(error)).in_file(path))
+}
+
+/// A list of prefixes; an address is its host's.
+pub(super) fn prefixes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<AnyPrefix>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    let prefix = |text: &String| match text.parse::<IpAddr>() {
+        Ok(address) => Ok(AnyPrefix::host(address)),
+        Err(_) => text.parse().map_err(de::Error::custom),
+    };
+    texts.iter().map(prefix).collect()
 }
 
 /// The description of a type for a user, by its name in the parser's messages.

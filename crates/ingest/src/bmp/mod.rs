@@ -75,6 +75,10 @@ mod text;
 
 pub(crate) use header::looks_like_bmp;
 
+use std::sync::Arc;
+
+use fibula_core::AnyPrefix;
+
 use header::{Frame, HEADER, Header, PerPeer, Unknown, View, kind};
 use sessions::{Sessions, TooMany};
 
@@ -91,6 +95,8 @@ const DRAFT: u8 = 4;
 #[derive(Debug, Default)]
 pub struct BmpDecoder {
     options: BgpOptions,
+    /// The peers that are passed over.
+    ignored: Arc<[AnyPrefix]>,
     sessions: Sessions,
     vrfs: Vrfs,
     scratch: Scratch,
@@ -104,6 +110,21 @@ impl BmpDecoder {
     /// A decoder.
     pub fn new(options: BgpOptions) -> Self {
         Self { options, ..Self::default() }
+    }
+
+    /// Passes over all messages on peers with one of these addresses, and counts them as ignored. The router's own
+    /// table (Loc-RIB) has routes of all peers without their addresses: it is not changed.
+    #[must_use]
+    pub fn without(self, peers: impl Into<Arc<[AnyPrefix]>>) -> Self {
+        Self { ignored: peers.into(), ..self }
+    }
+
+    fn is_ignored(&self, of: &PerPeer) -> bool {
+        let Some(address) = of.key.address().filter(|_| !self.ignored.is_empty()) else {
+            return false;
+        };
+        let host = AnyPrefix::host(address);
+        self.ignored.iter().any(|peers| peers.covers(host))
     }
 
     fn begin(&mut self, sink: &mut dyn Sink) {
@@ -189,6 +210,10 @@ impl BmpDecoder {
                 return Ok(());
             }
         };
+        if self.is_ignored(&of) {
+            sink.ignored("messages of BMP on peers that are not wanted");
+            return Ok(());
+        }
         let result = match header.kind {
             kind::ROUTE_MONITORING => {
                 return self

@@ -123,6 +123,41 @@ fn every_view_and_instance_is_a_table_and_a_peer() {
     assert_eq!(sink.noted.len(), 7);
 }
 
+#[test]
+fn peers_that_are_not_wanted_are_passed_over() {
+    let say = |n| {
+        let update = announce(4, &NET);
+        [
+            peer_up(of(0, PRE, NO_RD, n), &[AfiSafi::IPV4]),
+            monitoring(of(0, PRE, NO_RD, n), &update),
+            monitoring(of(0, POST, NO_RD, n), &update),
+            message(kind::STATISTICS, &[of(0, PRE, NO_RD, n), vec![0; 4]].concat()),
+            peer_down(of(0, PRE, NO_RD, n), &[4]),
+        ]
+    };
+    let own = monitoring(of(3, 0, NO_RD, 2), &announce(4, &NET));
+    let stream: Vec<u8> = [say(1), say(2)].concat().into_iter().chain([own]).flatten().collect();
+    let decode = |ignored: &[&str]| {
+        let ignored: Vec<AnyPrefix> = ignored.iter().map(|text| text.parse().unwrap()).collect();
+        let mut sink = Collected::default();
+        let mut decoder = BmpDecoder::new(BgpOptions::default()).without(ignored);
+        decoder.decode(&stream, Tail::End, &mut sink).unwrap();
+        assert!(sink.damage.is_empty(), "{:?}", sink.damage);
+        let peers: Vec<_> =
+            sink.peers.iter().map(|peer| peer.address.map(|a| a.to_string())).collect();
+        let announced = sink.lines.iter().filter(|line| line.starts_with('+')).count();
+        (peers, announced, sink.ignored)
+    };
+    let [one, two] = ["192.0.2.1", "192.0.2.2"].map(|address| Some(address.to_owned()));
+    let all = vec![one.clone(), one, two.clone(), two.clone(), None];
+    assert_eq!(decode(&[]), (all.clone(), 5, 0));
+    // Beside: another address, another family.
+    assert_eq!(decode(&["192.0.2.3/32", "::/0"]), (all, 5, 0));
+    assert_eq!(decode(&["192.0.2.1/32"]), (vec![two.clone(), two, None], 3, 5));
+    // The router's own table stays.
+    assert_eq!(decode(&["192.0.2.0/24"]), (vec![None], 1, 10));
+}
+
 /// The router's own address is a doubtful next hop of routes that it received, and the right one of those that it sent.
 #[test]
 fn doubtful_next_hops_are_counted() {

@@ -68,6 +68,8 @@ struct Paths {
     all: u32,
     /// Number of these paths that its latest dump does not contain yet.
     stale: u32,
+    /// Number of these paths that are the best of their prefixes.
+    best: u32,
 }
 
 impl<A: Addr> Default for FamilyPaths<A> {
@@ -168,6 +170,7 @@ impl<A: Addr> FamilyPaths<A> {
         let node = self.trie.node(prefix);
         let first = self.trie.path(node);
         let old = (first != NO_PATH).then(|| self.paths[first].set);
+        let holder = (first != NO_PATH).then(|| self.paths[first].speaker);
         let first = match self.find(first, speaker, path_id) {
             Some((at, path)) => {
                 self.paths[at].set = set;
@@ -184,6 +187,7 @@ impl<A: Addr> FamilyPaths<A> {
                 let change = self.changed(prefix, old, first, sets);
                 sets.release(path.set);
                 self.trie.set_path(node, first);
+                self.held(holder, Some(self.paths[first].speaker));
                 return Ok(change);
             }
             None => {
@@ -198,12 +202,31 @@ impl<A: Addr> FamilyPaths<A> {
                 }
             }
         };
+        self.held(holder, Some(self.paths[first].speaker));
         Ok(self.changed(prefix, old, first, sets))
+    }
+
+    /// Counts that the best path of a prefix was of one peer and is of another.
+    fn held(&mut self, before: Option<PeerParity>, now: Option<PeerParity>) {
+        if before.map(PeerParity::peer) == now.map(PeerParity::peer) {
+            return;
+        }
+        if let Some(before) = before {
+            self.count(before).best -= 1;
+        }
+        if let Some(now) = now {
+            self.count(now).best += 1;
+        }
     }
 
     /// Number of paths of this peer.
     pub(super) fn of_peer(&self, peer: u32) -> usize {
         self.peers.get(&peer).map_or(0, |paths| paths.all as usize)
+    }
+
+    /// Number of paths of this peer that are the best of their prefixes.
+    pub(super) fn best_of_peer(&self, peer: u32) -> usize {
+        self.peers.get(&peer).map_or(0, |paths| paths.best as usize)
     }
 
     /// The peer's path with this identifier, in the list that begins here.
@@ -250,12 +273,7 @@ impl<A: Addr> FamilyPaths<A> {
         let paths = self.count(speaker);
         paths.all -= 1;
         paths.stale -= u32::from(node.speaker != speaker);
-        if paths.all == 0 {
-            self.peers.remove(&speaker.peer());
-            if self.peers.len() < self.peers.capacity() / 4 {
-                self.peers.shrink_to_fit();
-            }
-        }
+        let is_last = paths.all == 0;
         let change = match before {
             Some(before) => {
                 // Not the best path, so the best route does not change.
@@ -264,15 +282,23 @@ impl<A: Addr> FamilyPaths<A> {
             }
             None if node.next == NO_PATH => {
                 self.trie.remove(prefix);
+                self.held(Some(speaker), None);
                 let last_origin = sets.get(node.set).bgp().and_then(|bgp| bgp.origin_as);
                 Some(Change { prefix, peer: speaker.peer(), best: None, last_origin })
             }
             None => {
                 let first = self.decide(node.next, sets, preference);
                 self.trie.set_path(place, first);
+                self.held(Some(speaker), Some(self.paths[first].speaker));
                 self.changed(prefix, Some(old), first, sets)
             }
         };
+        if is_last {
+            self.peers.remove(&speaker.peer());
+            if self.peers.len() < self.peers.capacity() / 4 {
+                self.peers.shrink_to_fit();
+            }
+        }
         sets.release(node.set);
         change
     }

@@ -36,6 +36,14 @@ impl Rib {
             .sum()
     }
 
+    /// Number of paths of the peer that are the best of their prefixes, over all VRFs.
+    pub fn best_paths_of<A: Addr>(&self, peer: u32) -> usize {
+        self.peer_vrfs
+            .of(peer)
+            .map(|vrf| self.family::<A>(vrf).map_or(0, |of| of.best_of_peer(peer)))
+            .sum()
+    }
+
     /// Whether there are no routes.
     pub fn is_empty(&self) -> bool {
         self.used == 0
@@ -118,6 +126,25 @@ impl Rib {
         self.family::<A>(vrf).into_iter().flat_map(move |family| {
             let found = family.trie.from(from, most).into_iter();
             found.map(move |(prefix, at)| (prefix, self.sets.get(family.paths[at].set)))
+        })
+    }
+
+    /// Like [`Rib::part`], with the attributes of this peer's path; `None` where it has none. Of several paths of the
+    /// peer it is the one that [`Rib::paths`] has first.
+    pub fn part_of_peer<A: Addr>(
+        &self,
+        vrf: Vrf,
+        from: Prefix<A>,
+        most: usize,
+        peer: u32,
+    ) -> impl Iterator<Item = (Prefix<A>, Option<&AttributeSet>)> {
+        self.family::<A>(vrf).into_iter().flat_map(move |family| {
+            let of_peer = move |first| {
+                let path = family.list(first).find(|(_, node)| node.speaker.peer() == peer);
+                path.map(|(_, node)| self.sets.get(node.set))
+            };
+            let found = family.trie.from(from, most).into_iter();
+            found.map(move |(prefix, first)| (prefix, of_peer(first)))
         })
     }
 

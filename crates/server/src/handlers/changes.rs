@@ -77,11 +77,9 @@ impl Which {
     /// Changes of the prefix and, unless only the prefix itself is requested, of longer ones. The origin of a withdrawn
     /// route is that of its last path.
     fn takes(&self, change: &Changed) -> bool {
-        let covers = |prefix: AnyPrefix| match (prefix, change.prefix) {
-            _ if self.is_exact => prefix == change.prefix,
-            (AnyPrefix::V4(wide), AnyPrefix::V4(prefix)) => wide.covers(prefix),
-            (AnyPrefix::V6(wide), AnyPrefix::V6(prefix)) => wide.covers(prefix),
-            _ => false,
+        let covers = |prefix: AnyPrefix| match self.is_exact {
+            true => prefix == change.prefix,
+            false => prefix.covers(change.prefix),
         };
         let originates = |asn: u32| match &change.best {
             Some(set) => set.bgp().is_some_and(|bgp| bgp.origin_as == Some(asn)),
@@ -143,6 +141,7 @@ fn shapes(site: &Site, changes: &[Changed]) -> Vec<api::Change> {
                 !sessions.is_settled(&session, change.time, change.best.is_none())
             }),
         validity: change.best.as_ref().and_then(|set| names.validity(change.prefix, set)),
+        aspa: change.best.as_ref().and_then(|set| names.aspa(change.peer, set)),
         id: base + change.id,
         time: rfc3339(site::time(change.time)),
         table: table.to_string(),

@@ -1,4 +1,4 @@
-//! The best routes that a filter wants, in pages.
+//! The best routes, or those of a peer, that a filter wants, in pages.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -35,13 +35,21 @@ pub(crate) fn filter(site: &Arc<Site>, params: &Params) -> Answer {
         path: params.text("path_regex").map(|text| parsed("path_regex", text)).transpose()?,
         communities: communities.map(|one| parsed("community", one)).collect::<Result<_, _>>()?,
     };
+    let peer = params.number("peer").map(|peer| peer as u32);
+    if let Some(peer) = peer
+        && site.live.with_rib(|rib| rib.peers().get(peer).is_none())
+    {
+        let what = format!("no peer has the number {peer}; /v1/peers has all of them");
+        return Err(Refusal::not_found(what));
+    }
     let limit = params.number("limit").map_or(LIMIT, |limit| limit as usize);
     let after = params.text("after").map(|text| Cursor::new(site, text)).transpose()?;
     let mut vrfs = site.live.with_rib(|rib| tables(rib, params.text("table")))?;
     vrfs.sort_unstable();
     let until = Instant::now() + TIME;
     let (routes, last) = (Vec::new(), None);
-    let mut walk = Walk { site, filter: &filter, limit, until, routes, bytes: 0, read: 0, last };
+    let mut walk =
+        Walk { site, filter: &filter, peer, limit, until, routes, bytes: 0, read: 0, last };
     let is_whole = walk.tables(&vrfs, after);
     let Walk { routes, read, last, .. } = walk;
     json(&api::Filtered { routes, read, next: last.filter(|_| !is_whole) })
@@ -60,6 +68,8 @@ where
 struct Walk<'a> {
     site: &'a Site,
     filter: &'a PathFilter,
+    /// Whose routes are read, in place of the best ones.
+    peer: Option<u32>,
     limit: usize,
     until: Instant,
     routes: Vec<api::TableRoute>,
@@ -106,7 +116,7 @@ impl Walk<'_> {
                 return false;
             }
             // Expressions are matched without the lock.
-            let part = self.site.live.with_rib(|rib| part(rib, vrf, after));
+            let part = self.site.live.with_rib(|rib| part(rib, vrf, after, self.peer));
             let is_last = part.len() < STEP;
             let new = part.iter().filter(|(prefix, _)| Some(*prefix) != after);
             let (mut wanted, mut last) = (Vec::new(), after);
@@ -114,8 +124,10 @@ impl Walk<'_> {
                 if wanted.len() == WANTED.min(self.limit - self.routes.len()) {
                     break;
                 }
-                (self.read, last) = (self.read + 1, Some(*prefix));
-                if set.bgp().is_some_and(|bgp| self.filter.matches(&bgp)) {
+                last = Some(*prefix);
+                let Some(set) = set else { continue };
+                self.read += 1;
+                if self.wants(set) {
                     wanted.push(*prefix);
                 }
             }
@@ -129,29 +141,57 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds the best routes of these prefixes, if they still are wanted.
+    /// Whether a route is one that is asked for. Of a peer, routes of other protocols are, unless BGP's attributes are
+    /// asked for.
+    fn wants(&self, set: &AttributeSet) -> bool {
+        match set.bgp() {
+            Some(bgp) => self.filter.matches(&bgp),
+            None => self.peer.is_some() && self.filter.is_empty(),
+        }
+    }
+
+    /// Adds the routes of these prefixes, if they still are wanted.
     fn take<A: Addr>(&mut self, vrf: Vrf, table: &str, wanted: &[Prefix<A>]) {
         let (names, found) = self.site.live.with_rib(|rib| {
-            let best = |prefix: &Prefix<A>| {
-                rib.covering(vrf, *prefix).into_iter().find(|(found, _)| found == prefix)
+            let route = |prefix: &Prefix<A>| match self.peer {
+                None => Some((*prefix, rib.exact(vrf, *prefix)?, true)),
+                Some(peer) => {
+                    let mut paths = rib.paths(vrf, *prefix).into_iter().enumerate();
+                    let (place, path) = paths.find(|(_, path)| path.peer == peer)?;
+                    Some((*prefix, path, place == 0))
+                }
             };
-            let found: Vec<_> = wanted.iter().filter_map(best).collect();
-            (Names::of(rib, found.iter().map(|(_, path)| path.peer)), found)
+            let found: Vec<_> = wanted.iter().filter_map(route).collect();
+            (Names::of(rib, found.iter().map(|(_, path, _)| path.peer)), found)
         });
         let names = self.site.validated(names);
-        for (prefix, path) in found {
-            let Some(bgp) = path.attributes.bgp() else { continue };
-            if self.filter.matches(&bgp) {
-                self.bytes += bgp.as_path.len() + bgp.communities.len();
+        for (prefix, path, best) in found {
+            if self.wants(&path.attributes) {
+                let bgp = path.attributes.bgp();
+                self.bytes += bgp.map_or(0, |bgp| bgp.as_path.len() + bgp.communities.len());
                 let route = names.route(A::any(prefix), &path);
-                self.routes.push(api::TableRoute { table: table.to_owned(), route });
+                self.routes.push(api::TableRoute { table: table.to_owned(), route, best });
             }
         }
     }
 }
 
-fn part<A: Addr>(rib: &Rib, vrf: Vrf, after: Option<Prefix<A>>) -> Vec<(Prefix<A>, AttributeSet)> {
+/// The next prefixes, with the attributes of their best paths or of this peer's.
+fn part<A: Addr>(
+    rib: &Rib,
+    vrf: Vrf,
+    after: Option<Prefix<A>>,
+    peer: Option<u32>,
+) -> Vec<(Prefix<A>, Option<AttributeSet>)> {
     let from = after.unwrap_or(Prefix::ALL);
-    let part = rib.part_with_attributes(vrf, from, STEP);
-    part.map(|(prefix, set)| (prefix, set.clone())).collect()
+    match peer {
+        None => {
+            let part = rib.part_with_attributes(vrf, from, STEP);
+            part.map(|(prefix, set)| (prefix, Some(set.clone()))).collect()
+        }
+        Some(peer) => {
+            let part = rib.part_of_peer(vrf, from, STEP, peer);
+            part.map(|(prefix, set)| (prefix, set.cloned())).collect()
+        }
+    }
 }

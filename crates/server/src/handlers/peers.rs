@@ -36,34 +36,42 @@ pub(crate) fn all(site: Arc<Site>) -> impl Iterator<Item = Vec<api::PeerStatus>>
 }
 
 fn part(site: &Site, from: u32) -> Vec<api::PeerStatus> {
-    let peers: Vec<(u32, Peer, api::RouteCounts, bool)> = site.live.with_rib(|rib| {
+    let peers: Vec<(u32, Peer, [api::RouteCounts; 2], bool)> = site.live.with_rib(|rib| {
         let most = (COUNTERS / (2 * rib.vrfs().count()).max(1)).clamp(1, PART);
         let counted = rib.peers().range(from..).take(most).map(|(number, peer)| {
-            let ipv4 = rib.paths_of::<u32>(number) as u64;
-            let ipv6 = rib.paths_of::<u128>(number) as u64;
-            let routes = api::RouteCounts { ipv4, ipv6 };
-            (number, peer.clone(), routes, rib.is_resyncing(number))
+            let routes = api::RouteCounts {
+                ipv4: rib.paths_of::<u32>(number) as u64,
+                ipv6: rib.paths_of::<u128>(number) as u64,
+            };
+            let best = api::RouteCounts {
+                ipv4: rib.best_paths_of::<u32>(number) as u64,
+                ipv6: rib.best_paths_of::<u128>(number) as u64,
+            };
+            (number, peer.clone(), [routes, best], rib.is_resyncing(number))
         });
         counted.collect()
     });
     let lost = site.lost();
-    let status = |(number, peer, routes, is_resyncing): (u32, Peer, api::RouteCounts, bool)| {
-        let has_routes = routes.ipv4 + routes.ipv6 > 0;
-        let session = peer.source.as_deref().filter(|_| has_routes);
-        let lost = session.and_then(|name| lost.iter().find(|session| session.is_of(name)));
-        let state = match is_resyncing {
-            _ if lost.is_some() => "lost",
-            true => "resync",
-            false if has_routes => "up",
-            false => "down",
+    let status =
+        |(number, peer, counts, is_resyncing): (u32, Peer, [api::RouteCounts; 2], bool)| {
+            let [routes, best] = counts;
+            let has_routes = routes.ipv4 + routes.ipv6 > 0;
+            let session = peer.source.as_deref().filter(|_| has_routes);
+            let lost = session.and_then(|name| lost.iter().find(|session| session.is_of(name)));
+            let state = match is_resyncing {
+                _ if lost.is_some() => "lost",
+                true => "resync",
+                false if has_routes => "up",
+                false => "down",
+            };
+            let until = lost.and_then(|session| session.until).map(rfc3339);
+            api::PeerStatus {
+                peer: convert::peer(number, &peer),
+                routes,
+                best,
+                state: state.to_owned(),
+                until,
+            }
         };
-        let until = lost.and_then(|session| session.until).map(rfc3339);
-        api::PeerStatus {
-            peer: convert::peer(number, &peer),
-            routes,
-            state: state.to_owned(),
-            until,
-        }
-    };
     peers.into_iter().map(status).collect()
 }

@@ -24,7 +24,11 @@ const PART: usize = 64;
 
 pub(crate) fn tables(site: &Arc<Site>, _: &Params) -> Answer {
     let (version, started) = (env!("CARGO_PKG_VERSION"), rfc3339(site.started));
-    let head = format!("{{\"version\":\"{version}\",\"started\":\"{started}\",\"tables\":[");
+    let (flows, names) = (site.options.flows.is_some(), site.options.as_names.is_some());
+    let head = format!(
+        "{{\"version\":\"{version}\",\"started\":\"{started}\",\"flows\":{flows},\"names\":{names},\
+         \"tables\":["
+    );
     let tables = elements(all(Arc::clone(site)));
     let held = site.tables().len() * size_of::<(Vrf, SystemTime)>() * 2;
     Ok(in_parts(JSON, held, text(head).chain(tables).chain(text("]}"))))

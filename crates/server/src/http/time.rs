@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 /// `2026-11-22T15:04:05.678Z`; times before 1970 are 1970.
-pub(crate) fn rfc3339(time: SystemTime) -> String {
+pub fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let (days, of_day) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
     let (year, month, day) = date(days);
