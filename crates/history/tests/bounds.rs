@@ -165,3 +165,19 @@ fn a_new_history_is_a_log() {
     history.tend(now + 3_700_000_000).unwrap();
     assert_eq!(files(folder.path(), &["part"]).len(), 1);
 }
+
+/// A log that ends between a change and the time that covers it leaves no gap.
+#[test]
+fn sorted_files_follow_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut history = HistoryFolder::open(folder.path(), small()).unwrap();
+    history.begin(1_000_000, HistoryBreak::Begin).unwrap();
+    for at in 1_000_001..1_000_060 {
+        let change = RouteRecord::new(at, peer(1), Some(set(at as u32)));
+        history.write(&[(key("bgp", "10.0.0.0/8"), change)]).unwrap();
+        history.tend(at).unwrap();
+    }
+    history.cover(1_000_100);
+    assert!(history.files() > 2);
+    assert_eq!(history.reader().recorded(), (Some((1_000_000, 1_000_100)), vec![]));
+}
