@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fibula_daemon::Serve;
 use fibula_feeds::SourceState;
+use fibula_history::{HistoryBreak, HistoryFolder, HistoryOptions};
 use fibula_rib::Moment;
 use fibula_server::api::{Attributes, RouteHistory};
 use fibula_server::client::{Client, ClientError, ClientOptions};
@@ -261,5 +262,29 @@ fn routes_of_a_checkpoint_are_as_old_as_they_were() {
     assert_eq!((&route.since, route.or_before, &route.until), (&since, false, &None));
     assert_eq!(found.gaps.len(), 1, "{found:?}");
     assert_eq!(metric(&serve, "history_changes_total", None), 0);
+    serve.stop().unwrap();
+}
+
+/// The newest change in the files is of tomorrow: what is written now would be before it.
+#[test]
+fn a_clock_that_is_behind_the_files_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut history = HistoryFolder::open(folder.path(), HistoryOptions::default()).unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64;
+    history.begin(now + 86_400_000_000, HistoryBreak::Begin).unwrap();
+    history.close().unwrap();
+    let mut source = Source::new();
+    let serve = source.serve(&config(folder.path()));
+    source.accept();
+    source.announce("193.0.0.0/21", "64500, 3333");
+    until_state(&serve, SourceState::Up);
+    until("the reason", || {
+        let body = client(&serve).get("/readyz", &[]).unwrap().body;
+        String::from_utf8(body.to_vec()).unwrap().contains("the clock is behind").then_some(())
+    });
+    assert_eq!(metric(&serve, "history_recording", None), 0);
+    assert_eq!(metric(&serve, "history_changes_total", None), 0);
+    let found = client(&serve).lookup("193.0.0.1".parse().unwrap(), None).unwrap();
+    assert!(found.tables[0].found.is_some());
     serve.stop().unwrap();
 }

@@ -248,7 +248,7 @@ impl HistoryReader {
 
 /// Asks again if a file was merged or deleted meanwhile: the new ones have what it had.
 fn again<T>(mut ask: impl FnMut() -> Result<T, HistoryError>) -> Result<T, HistoryError> {
-    for _ in 0..3 {
+    for _ in 0..9 {
         match ask() {
             Err(HistoryError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
             answer => return answer,

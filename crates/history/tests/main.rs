@@ -3,6 +3,7 @@
 mod bounds;
 mod damage;
 mod oracle;
+mod together;
 
 use std::fs;
 use std::path::Path;
