@@ -67,9 +67,13 @@ impl HistoryError {
         Self::Damaged { path: path.to_owned(), offset, what }
     }
 
-    /// Whether the file itself is wrong, rather than the disk or its rights.
+    /// Whether a file is wrong or missing, rather than the disk or its rights.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Damaged { .. })
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Io { error, .. } => error.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Recorder {
     pub(super) next: u64,
     /// Why all tables are to be read before changes are written, and not before which time.
     due: Option<(HistoryBreak, Instant)>,
+    /// Whether the files could not be written: the folder is opened anew then.
+    has_failed: bool,
 }
 
 pub fn now() -> u64 {
@@ -74,18 +76,29 @@ impl Recorder {
         options: HistoryOptions,
     ) -> Self {
         let (names, next) = (Names::default(), live.history().next());
-        Self { live, shared, path, options, names, next, due: None }
+        Self { live, shared, path, options, names, next, due: None, has_failed: false }
     }
 
     /// Writes changes until it is to stop.
     pub(super) fn run(mut self) {
-        let Some(mut folder) = self.open() else { return };
+        let Some(mut folder) = self.open(None) else { return };
         self.report(&mut folder);
         while !self.shared.is_stopped() {
             let done = match self.due {
                 Some((_, at)) if Instant::now() < at => {
-                    thread::sleep(LOOK.min(at - Instant::now()));
-                    Ok(())
+                    // Files that failed are left alone until then.
+                    thread::sleep(LOOK.min(at.saturating_duration_since(Instant::now())));
+                    continue;
+                }
+                Some((why, _)) if self.has_failed => {
+                    drop(folder);
+                    match self.open(Some(why)) {
+                        Some(opened) => folder = opened,
+                        None => return,
+                    }
+                    // Another one if there is nothing in the folder any more.
+                    let why = self.due.map_or(why, |(why, _)| why);
+                    self.begin(&mut folder, why)
                 }
                 Some((why, _)) => self.begin(&mut folder, why),
                 None => {
@@ -113,18 +126,18 @@ impl Recorder {
         }
     }
 
-    /// Opens the folder, as soon as it can be opened.
-    fn open(&mut self) -> Option<HistoryFolder> {
+    /// Opens the folder, as soon as it can be opened. Nothing was written for this reason, if it was open before.
+    fn open(&mut self, before: Option<HistoryBreak>) -> Option<HistoryFolder> {
         loop {
             match HistoryFolder::open(&self.path, self.options.clone()) {
                 Ok(folder) => {
                     let why = match folder.reader().recorded().0 {
-                        Some(_) => HistoryBreak::Stopped,
+                        Some(_) => before.unwrap_or(HistoryBreak::Stopped),
                         None => HistoryBreak::Begin,
                     };
                     self.due = Some((why, Instant::now()));
-                    let mut state = self.shared.state();
-                    (state.reader, state.trouble) = (Some(folder.reader()), None);
+                    self.has_failed = false;
+                    self.shared.state().reader = Some(folder.reader());
                     return Some(folder);
                 }
                 Err(error) => self.complain(format!("the history cannot be opened: {error}")),
@@ -236,6 +249,7 @@ impl Recorder {
                 (HistoryBreak::Clock, SHORT_REST)
             }
             Interruption::Failed(error) => {
+                self.has_failed = true;
                 self.complain(format!("changes are not written to the history: {error}"));
                 (HistoryBreak::Unwritten, REST)
             }
