@@ -63,6 +63,15 @@ fn check<A: Addr>(rib: &Rib, plain: &Plain<A>, rng: &mut Rng) {
         let expected =
             |&prefix: &Prefix<A>| (prefix, Value::Int(best(prefix).1.as_path_len.into()));
         assert!(frozen.routes::<A>().iter().map(row).eq(prefixes.iter().map(expected)));
+        for route in frozen.routes::<A>().iter() {
+            let peer = rib.peers().get(best(route.prefix).0.2).unwrap();
+            let asn = (peer.asn != 0).then(|| format!("AS{}", peer.asn));
+            let name = peer.address.map(|address| address.to_string()).or(asn);
+            let column = frozen.columns.find("peer");
+            let value = column.map(|at| frozen.columns.value(at, route.hop.index().unwrap()));
+            let expected = name.as_deref().map_or(Value::Null, Value::Str);
+            assert_eq!(value.unwrap_or(Value::Null), expected);
+        }
         for _ in 0..20 {
             let addr: A = prefix::<A>(rng).last();
             let mut covering: Vec<_> =

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fibula_core::Vrf;
 use fibula_fib::{Fib, FibOptions};
 use fibula_rib::Live;
-use fibula_rpki::{ORIGIN, VrpGeneration, add_columns};
+use fibula_rpki::{AS_PATH, ORIGIN, Relations, VrpGeneration, add_columns, add_path_column};
 
 use crate::table::TableName;
 
@@ -16,7 +16,7 @@ pub(crate) struct Frozen {
     pub(crate) fib: Fib,
     /// Number of the feeds' updates that it includes.
     pub(crate) sequence: u64,
-    /// The number of the VRPs by which its routes were validated, 0 without.
+    /// The number of the VRPs and ASPAs by which its routes were validated, 0 without.
     pub(crate) vrps: u64,
     taken: Instant,
     /// How long the RIB was locked, and how long making the table took in total.
@@ -31,21 +31,29 @@ const KEPT: usize = 8;
 const SHARE: u32 = 5;
 
 impl Frozen {
-    fn make(live: &Live, vrf: Vrf, vrps: Option<&VrpGeneration>) -> Result<Self, String> {
+    fn make(
+        live: &Live,
+        vrf: Vrf,
+        rpki: Option<(&VrpGeneration, &Relations)>,
+    ) -> Result<Self, String> {
         let (taken, begin) = (Instant::now(), Instant::now());
         let (table, copy) = live.with_rib(|rib| (TableName::of(rib, vrf), rib.freeze(vrf)));
         let (sequence, locked) = (copy.sequence(), begin.elapsed());
         let mut made = copy.table().map_err(|error| error.to_string())?;
-        // Tables that are not of BGP have no origins.
-        if let Some(vrps) = vrps.and_then(|generation| generation.vrps.as_ref())
-            && made.columns.find(ORIGIN).is_some()
-        {
-            made = add_columns(&made, vrps, ORIGIN).map_err(|error| error.to_string())?;
+        // Tables that are not of BGP have no origins and no paths.
+        if let Some((VrpGeneration { vrps, aspas, .. }, relations)) = rpki {
+            if let Some(vrps) = vrps.as_ref().filter(|_| made.columns.find(ORIGIN).is_some()) {
+                made = add_columns(&made, vrps, ORIGIN).map_err(|error| error.to_string())?;
+            }
+            if !aspas.is_empty() && made.columns.find(AS_PATH).is_some() {
+                made =
+                    add_path_column(made, aspas, relations).map_err(|error| error.to_string())?;
+            }
         }
         let fib = Fib::of_table(made, &FibOptions::default()).map_err(|error| error.to_string())?;
         let (cost, table) = (begin.elapsed(), table.to_string());
         tracing::debug!(table, routes = fib.len(), ?locked, ?cost, "table copied for bulk answers");
-        let vrps = vrps.map_or(0, |generation| generation.number);
+        let vrps = rpki.map_or(0, |(generation, _)| generation.number);
         Ok(Self { table, fib, sequence, vrps, taken, cost })
     }
 
@@ -80,7 +88,7 @@ impl FrozenTables {
         &self,
         live: &Live,
         vrf: Vrf,
-        vrps: Option<&VrpGeneration>,
+        rpki: Option<(&VrpGeneration, &Relations)>,
     ) -> Result<Arc<Frozen>, String> {
         let slot = {
             let mut slots = lock(&self.slots);
@@ -99,13 +107,13 @@ impl FrozenTables {
         if let Some(frozen) = &*slot
             && (frozen.is_young()
                 || (live.with_rib(|rib| rib.sequence()) == frozen.sequence
-                    && vrps.map_or(0, |generation| generation.number) == frozen.vrps))
+                    && rpki.map_or(0, |(generation, _)| generation.number) == frozen.vrps))
         {
             return Ok(Arc::clone(frozen));
         }
         // The old copy is dropped first if nobody else uses it, so that two copies are not in memory at once.
         *slot = None;
-        let frozen = Arc::new(Frozen::make(live, vrf, vrps)?);
+        let frozen = Arc::new(Frozen::make(live, vrf, rpki)?);
         *slot = Some(Arc::clone(&frozen));
         Ok(frozen)
     }

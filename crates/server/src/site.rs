@@ -158,7 +158,9 @@ impl Site {
     }
 
     fn frozen(&self, vrf: Vrf) -> Result<Arc<Frozen>, Refusal> {
-        self.frozen.get(&self.live, vrf, self.vrps().as_deref()).map_err(|error| {
+        let vrps = self.vrps();
+        let rpki = vrps.as_deref().map(|vrps| (vrps, &*self.options.relations));
+        self.frozen.get(&self.live, vrf, rpki).map_err(|error| {
             self.logs.failed_copy.line(|| tracing::error!(error, "cannot copy a table"));
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
         })

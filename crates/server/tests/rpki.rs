@@ -88,7 +88,9 @@ fn answers_have_the_validity_of_paths() {
     let aspas = Arc::new(aspas);
     let customer = Relations::parse(b"64501,customer", ReceivedFrom::Unknown).unwrap();
     for (relations, second) in [(Relations::default(), "unknown"), (customer, "invalid")] {
-        let (lab, live) = lab_with(Some(&[]), relations);
+        let (mut lab, live) = lab_with(Some(&[]), relations);
+        lab.announce("bgp", "11.0.0.0/8", 1, (3, 64601));
+        lab.live.flush().unwrap();
         let mut client = lab.client();
         // Without ASPAs there is nothing to say.
         let before = get(&mut client, "/v1/lookup/10.1.2.3");
@@ -104,6 +106,19 @@ fn answers_have_the_validity_of_paths() {
         let routes = get(&mut client, "/v1/routes/10.1.0.0/16");
         let paths = routes.pointer("/tables/0/routes/0/paths").and_then(Value::as_array).unwrap();
         assert_eq!([&paths[0]["aspa"], &paths[1]["aspa"]], [&json!("valid"), &json!(second)]);
+        // Bulk answers have the same.
+        let addresses = ["10.1.2.3", "11.1.2.3", "2001:db8::1"];
+        let body = format!("a\n{}\n", addresses.join("\n"));
+        let answer = client.post("/v1/lookup?table=bgp&add=peer,aspa", "text/csv", body).unwrap();
+        let row = |address: &&str| {
+            let found = get(&mut lab.client(), &format!("/v1/lookup/{address}?table=bgp"));
+            let best = &found["tables"][0]["match"];
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            format!("{address},{},{}\n", text(&best["peer"]["address"]), text(&best["aspa"]))
+        };
+        let rows: String = addresses.iter().map(row).collect();
+        assert_eq!(answer.body, format!("a,a_peer,a_aspa\n{rows}"));
+        assert!(rows.contains(&format!(",{second}\n")), "{rows}");
 
         assert_eq!(get(&mut client, "/v1/rpki")["aspas"], json!(2));
         let metrics = client.get("/metrics", &[]).unwrap();

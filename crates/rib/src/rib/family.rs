@@ -229,6 +229,14 @@ impl<A: Addr> FamilyPaths<A> {
         self.peers.get(&peer).map_or(0, |paths| paths.best as usize)
     }
 
+    /// The peers of best paths, with the numbers of these.
+    pub(super) fn holders(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.peers
+            .iter()
+            .filter(|(_, paths)| paths.best > 0)
+            .map(|(&peer, paths)| (peer, paths.best))
+    }
+
     /// The peer's path with this identifier, in the list that begins here.
     fn find(&self, first: u32, speaker: PeerParity, path_id: u32) -> Option<(u32, Node)> {
         let peer = speaker.peer();
@@ -390,9 +398,12 @@ impl<A: Addr> FamilyCopy<A> {
         self.len
     }
 
-    /// All prefixes in order, with the sets of their best paths.
-    pub(crate) fn best(&self) -> impl Iterator<Item = (Prefix<A>, u32)> + '_ {
-        self.nodes.covered(Prefix::ALL).map(|(prefix, first)| (prefix, self.paths[first].set))
+    /// All prefixes in order, with the peers and sets of their best paths.
+    pub(crate) fn best(&self) -> impl Iterator<Item = (Prefix<A>, u32, u32)> + '_ {
+        self.nodes.covered(Prefix::ALL).map(|(prefix, first)| {
+            let Node { speaker, set, .. } = self.paths[first];
+            (prefix, speaker.peer(), set)
+        })
     }
 
     /// All paths in order of prefixes, the best one of each first: its peer, identifier and set.

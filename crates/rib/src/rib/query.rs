@@ -1,11 +1,13 @@
 //! The queries of a [`Rib`], and its size.
 
+use std::collections::BTreeMap;
+
 use fibula_core::{Addr, FamilyType, Hop, PerFamily, Prefix, Route, Routes, Vrf};
 use hashbrown::HashMap;
 
 use super::decision::Contender;
 use super::family::{FamilyCopy, FamilyPaths, Node, PeerParity};
-use super::{AttributeSet, Decision, Dump, Path, Rib, Tables};
+use super::{AttributeSet, Decision, Dump, Path, Peer, Rib, Tables};
 use crate::chunks::Chunks;
 
 impl Rib {
@@ -165,6 +167,19 @@ impl Rib {
     pub(crate) fn copy_of(&self, vrf: Vrf) -> Option<PerFamily<Copies>> {
         let tables = self.vrfs.get(&vrf)?;
         Some(PerFamily { v4: tables.v4.copy(), v6: tables.v6.copy() })
+    }
+
+    /// The peers of a VRF's best paths, by number, with the numbers of these.
+    pub(crate) fn holders(&self, vrf: Vrf) -> BTreeMap<u32, (Peer, u64)> {
+        let mut holders = BTreeMap::new();
+        let tables = self.vrfs.get(&vrf).into_iter();
+        let counts = tables.flat_map(|tables| tables.v4.holders().chain(tables.v6.holders()));
+        for (number, best) in counts {
+            if let Some(peer) = self.peers().get(number) {
+                holders.entry(number).or_insert_with(|| (peer.clone(), 0)).1 += u64::from(best);
+            }
+        }
+        holders
     }
 
     /// Determines which paths are stale now.
