@@ -126,7 +126,9 @@ fn bulk(server: &Server) -> Result<(), Box<dyn std::error::Error>> {
     }
     let body = bytes::Bytes::from(writer.into_inner()?);
     TcpStream::connect(server.addresses()[0])?.flush()?;
-    let mut client = Client::new(ClientOptions::new(format!("http://{}", server.addresses()[0])))?;
+    let mut options = ClientOptions::new(format!("http://{}", server.addresses()[0]));
+    options.answer_bytes = 4 << 30;
+    let mut client = Client::new(options)?;
     for add in ["origin_as", "origin_as", "prefix,origin_as", "origin_as,as_path"] {
         let begin = Instant::now();
         let path = format!("/v1/lookup?column=ip&add={add}");
