@@ -29,12 +29,14 @@ router_demo() {
 }
 
 live_tests() {
-    live_packages
+    live_packages fort=fort-validator openssl=openssl
     step "compiling"; cargo build --workspace --bin fibula --quiet
     step "real daemons, a small table"; live debug
     step "real daemons, a large table"; live debug --large
     step "alarms on staged hijacks and leaks"
     cargo test --quiet -p fibula-daemon --test daemon hijacks:: -- --ignored
+    step "a validator that is followed serial by serial"
+    cargo test --quiet -p fibula-rpki --test rpki fort:: -- --ignored
     step "the router behind real daemons"; router debug --daemons
     step "the router behind real daemons, a large table"; router debug --daemons --large --port afxdp --port xdp
     times
@@ -46,15 +48,19 @@ live_rates() {
     live release --rates "$@"
 }
 
-# What the test with real daemons needs. Debian starts daemons when it installs them, which nobody asked for here.
+# live_packages [COMMAND=PACKAGE...]: what the test with real daemons needs, and these. Debian starts daemons when it
+# installs them, which nobody asked for here.
 live_packages() {
-    local before
+    local before service
     if [ "$(uname)" != Linux ] || [ "$(id -u)" != 0 ]; then
         die "the test with real daemons needs Linux and root"
     fi
-    before=$(command -v bird gobgpd /usr/lib/frr/bgpd || true)
-    packages /usr/lib/frr/bgpd=frr bird=bird2 gobgpd=gobgpd ip=iproute2 unshare=util-linux
-    if [ "$(command -v bird gobgpd /usr/lib/frr/bgpd)" != "$before" ] && [ -d /run/systemd/system ]; then
-        systemctl disable --now --quiet bird frr gobgpd || true
+    before=$(command -v bird gobgpd fort /usr/lib/frr/bgpd || true)
+    packages /usr/lib/frr/bgpd=frr bird=bird2 gobgpd=gobgpd ip=iproute2 unshare=util-linux "$@"
+    if [ "$(command -v bird gobgpd fort /usr/lib/frr/bgpd)" != "$before" ] && [ -d /run/systemd/system ]; then
+        for service in bird frr gobgpd fort; do
+            # A name that is not known is refused with all others.
+            [ ! -e "/lib/systemd/system/$service.service" ] || systemctl disable --now --quiet "$service" || true
+        done
     fi
 }

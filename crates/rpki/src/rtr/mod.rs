@@ -10,7 +10,7 @@
 //! | a whole answer | the new set, at once |
 //! | an answer that is not whole, announces what is there or withdraws what is not | the set before; the connection ends, and the whole set is asked for |
 //! | the connection ends | the set before, until it expires (the cache says when, two hours by default) |
-//! | the session's number changes without a reset | the set before; the whole set is asked for |
+//! | the session's number changes without a reset, or a query is answered with an error | the set before; the whole set is asked for |
 //! | the cache sends ASPAs in the form of drafts before 8210bis-11 | the set before; version 1 is used, which has no ASPAs |
 //! | the cache fails | the next one of the list, which sends its whole set |
 //! | the set expires | none: routes have no validity, by origin or by path |

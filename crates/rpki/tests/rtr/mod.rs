@@ -1,7 +1,9 @@
-//! VRPs from a cache: the answers of one that behaves, drops, resets and lies.
+//! VRPs from a cache: the answers of one that behaves, drops, resets and lies, and those of a validator.
 
 mod aspas;
 mod cache;
+mod fort;
+mod repository;
 mod serials;
 
 use std::sync::{Arc, Mutex};
@@ -34,9 +36,13 @@ fn held(vrps: &LiveVrps) -> Option<Vec<String>> {
 }
 
 fn until(what: &str, is_so: impl Fn() -> bool) {
+    within(Duration::from_secs(60), what, is_so);
+}
+
+fn within(limit: Duration, what: &str, is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what} within a minute");
+        assert!(start.elapsed() < limit, "{what} within {limit:?}");
         thread::sleep(Duration::from_millis(2));
     }
 }
