@@ -25,8 +25,10 @@ export async function filtered(question, filter, signal) {
 
 /** The routes that a filter wants: the first page, and a button for the next ones. Of a peer, a column says which are best. */
 export async function routeList(filter, caption, signal) {
-    const of = filter.peer === undefined ? "best route" : "route";
-    const last = filter.peer === undefined ? { name: "Peer", cell: (found) => peerLink(found.route.peer) } : { name: "Best", cell: (found) => (found.best ? "best" : "") };
+    const isOfPeer = filter.peer !== undefined;
+    const last = isOfPeer
+        ? { name: "Best", cell: (found) => (found.best ? "best" : "") }
+        : { name: "Peer", cell: (found) => peerLink(found.route.peer) };
     const rows = h("tbody");
     const said = h("p", { class: "dim" });
     const more = h("button", { type: "button", onclick: () => load() }, "Show more");
@@ -46,7 +48,7 @@ export async function routeList(filter, caption, signal) {
         const answer = await get("v1/filter", next ? { ...asked, after: next } : asked, signal);
         rows.append(...answer.routes.map(row));
         [shown, read, next] = [shown + answer.routes.length, read + answer.read, answer.next];
-        said.textContent = `${many(shown, of)} of ${count(read)} read${next ? " so far" : ""}.`;
+        said.textContent = `${many(shown, isOfPeer ? "route" : "best route")} of ${count(read)} read${next ? " so far" : ""}.`;
         more.hidden = !next;
         say(said.textContent);
     }

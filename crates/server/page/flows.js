@@ -45,7 +45,8 @@ export function topFlows(signal) {
             const seconds = (new Date(answer.until) - new Date(answer.from)) / 1000;
             table.element.hidden = answer.top.length === 0;
             table.update(answer.top.map((flow) => row(answer, flow, seconds)));
-            note.replaceChildren(...(answer.column ? [`${many(answer.flows, "flow")}, ${bytes(answer.bytes)} since `, time(answer.from)] : ["No flows yet."]));
+            const sums = [`${many(answer.flows, "flow")}, ${bytes(answer.bytes)} since `, time(answer.from)];
+            note.replaceChildren(...(answer.column ? sums : ["No flows yet."]));
         } catch (problem) {
             if (signal.aborted || mine !== asked) return;
             note.textContent = problem.message;

@@ -131,7 +131,9 @@ class Rates {
 
 /** Peers with their states, and the sources they come from, asked for every five seconds. `ids`: only these. */
 export function peerGrid(signal, ids) {
-    const grown = grid("Peers", [{ name: "Peer" }, { name: "State" }, { name: "IPv4", number: true }, { name: "Best IPv4", number: true }, { name: "IPv6", number: true }, { name: "Best IPv6", number: true }, { name: "Address" }, { name: "Source" }]);
+    const grown = grid("Peers", [
+        { name: "Peer" }, { name: "State" }, { name: "IPv4", number: true }, { name: "Best IPv4", number: true },
+        { name: "IPv6", number: true }, { name: "Best IPv6", number: true }, { name: "Address" }, { name: "Source" }]);
     const more = h("p", { class: "dim", hidden: true });
     const note = h("p", null, "Asking ...");
     const sources = grid("Sources", [{ name: "Source" }, { name: "State" }, { name: "Announced", number: true }, { name: "Withdrawn", number: true }, { name: "Received", number: true }, { name: "Damaged", number: true }, { name: "Last", number: true }, { name: "Endpoint" }, { name: "Remarks" }]);
@@ -176,7 +178,8 @@ function peerRow(peer) {
         cells: [
             { text: peer.name, node: () => ask({ q: peer.name }, peer.name) },
             { text: stateText(peer), class: peer.state ? stateClass(peer.state) : null },
-            count(peer.routes?.ipv4), count(peer.best?.ipv4), count(peer.routes?.ipv6), count(peer.best?.ipv6), peer.address ?? "", peer.source ?? "",
+            count(peer.routes?.ipv4), count(peer.best?.ipv4), count(peer.routes?.ipv6), count(peer.best?.ipv6),
+            peer.address ?? "", peer.source ?? "",
         ],
     };
 }
