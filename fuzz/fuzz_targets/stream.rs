@@ -42,7 +42,12 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(format!("{whole:?}"), format!("{parts:?}"));
     assert_eq!(output.escape_ascii().to_string(), in_parts.escape_ascii().to_string());
     let (Ok((rows, ..)), StreamFormat::Tsv) = (whole, format) else { return };
-    let lines = |text: &[u8]| text.iter().filter(|&&byte| byte == b'\n').count() as u64;
-    let unended = u64::from(!input.is_empty() && !input.ends_with(b"\n"));
-    assert_eq!((lines(input) + unended, rows), (rows, lines(&output)));
+    // Whether a last row without a line's end gets one depends on what is written of it.
+    let rows_of = |text: &[u8]| {
+        let ended = text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        ended + u64::from(!text.is_empty() && !text.ends_with(b"\n"))
+    };
+    assert_eq!(rows_of(input), rows_of(&output));
+    // The first one may be a header.
+    assert!(rows <= rows_of(input) && rows_of(input) <= rows + 1);
 });
