@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fibula_packet::capture;
+use rustix::net::sockopt;
 
 use crate::common::{Files, done};
 
@@ -137,8 +138,19 @@ fn ip(six: bool, flow: u32, protocol: u8, segment: &[u8]) -> Vec<u8> {
     [&head.concat()[..], &[10, 1], &flow, &[192, 0, 2, 7], segment].concat()
 }
 
-/// Receives what an exporter sends until it is silent for a second, and makes a capture of it. Each datagram is passed
-/// on to a collector, if there is one.
+/// A socket with room for all that an exporter sends at once: a busy machine may not run the test meanwhile.
+pub fn roomy_socket() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let room = 16 << 20;
+    if sockopt::set_socket_recv_buffer_size_force(&socket, room).is_err() {
+        // Without the privilege, the system's maximum counts.
+        sockopt::set_socket_recv_buffer_size(&socket, room).unwrap();
+    }
+    socket
+}
+
+/// Receives what an exporter sends until it is silent for two seconds, and makes a capture of it. Each datagram is
+/// passed on to a collector, if there is one.
 fn receive(socket: &UdpSocket, collector: Option<u16>) -> Vec<u8> {
     let mut out = capture::header(101).to_vec();
     let to = socket.local_addr().unwrap().port();
@@ -251,7 +263,7 @@ fn softflowd_beside_nfcapd() {
         let args = ["-w", &folder, "-p", &port.to_string(), "-b", "127.0.0.1", "-t", "3600"];
         let collector = Running::start(&folder, "nfcapd", &args);
         wait_for_port(port);
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = roomy_socket();
         let target = socket.local_addr().unwrap().to_string();
         let args =
             ["-r", &input, "-v", version, "-n", &target, "-c", "ctl", "-p", "pid", "-d", "-6"];
@@ -293,7 +305,7 @@ fn softflowd_beside_nfcapd() {
 
 /// What a probe of pmacct sends for a capture.
 fn probe(files: &Files, input: &str, plugin: &str, version: u32) -> Vec<u8> {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let socket = roomy_socket();
     let target = socket.local_addr().unwrap();
     let settings = format!(
         "daemonize: false\npcap_savefile: {input}\nplugins: {plugin}[a]\n{plugin}_receiver: {target}\n\

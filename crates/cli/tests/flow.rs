@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use crate::common::{Files, execute};
 use crate::exporters::{
-    PATIENCE, Running, Sums, a_minute_ago, collected, free_port, have, traffic, wait_for_port,
+    PATIENCE, Running, Sums, a_minute_ago, collected, free_port, have, roomy_socket, traffic,
+    wait_for_port,
 };
 
 /// The command, while it collects.
@@ -200,7 +201,7 @@ fn softflowd_to_nfcapd_nfacctd_and_again_by_nfreplay() {
         );
         wait_for_port(nfcapd_port);
         wait_for_port(nfacctd_port);
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = roomy_socket();
         let target = socket.local_addr().unwrap().to_string();
         let args =
             ["-r", &input, "-v", version, "-n", &target, "-c", "ctl", "-p", "pid", "-d", "-6"];

@@ -4,7 +4,7 @@
 
 use std::env;
 use std::fs;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::common::Files;
 use crate::exporters::{
-    PATIENCE, Running, Sums, a_minute_ago, free_port, have, traffic, wait_for_port,
+    PATIENCE, Running, Sums, a_minute_ago, free_port, have, roomy_socket, traffic, wait_for_port,
 };
 use crate::flow::{Collecting, int, pass_on, rows, text};
 
@@ -78,7 +78,7 @@ fn softflowd_to_goflow2() {
         let args = ["--table", "networks.csv", "--add", "site", "--format", "jsonl", "-o", "flows"];
         let ours = Collecting::start(&files.path(""), &args);
         wait_for_port(port);
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = roomy_socket();
         let target = socket.local_addr().unwrap().to_string();
         let args =
             ["-r", &input, "-v", version, "-n", &target, "-c", "ctl", "-p", "pid", "-d", "-6"];
