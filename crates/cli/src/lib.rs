@@ -46,7 +46,6 @@ mod table;
 mod verify;
 mod watch;
 mod watch_rules;
-mod watched;
 mod written;
 
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! `fibula flow` with a table for each VRF.
+//! `fibula flow` with a table for each VRF, and with own tables.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -73,6 +73,63 @@ fn each_vrf_has_its_table() {
     }
 }
 
+/// Own tables win, whatever the VRF is, and are replaced meanwhile; the default is that of the last table.
+#[test]
+fn own_tables_win() {
+    let files = Files::new();
+    files.with("networks.csv", "prefix,site\n10.1.0.7/32,main\n");
+    files.with("blue.csv", "prefix,site\n10.1.0.0/16,blue\n");
+    files.with("owners.csv", "prefix,owner,site\n10.1.0.9/32,us,\n");
+    let own = |site: &str| {
+        let new = files.with("new.csv", format!("prefix,site\n10.0.0.0/8,{site}\n10.1.0.8/32,\n"));
+        fs::rename(new, files.path("own.csv")).unwrap();
+    };
+    own("old");
+    let args = "--table networks.csv --vrf 7=blue.csv --own owners.csv --own own.csv --add prefix,site,owner \
+                --default site=none,owner=nobody --format jsonl -o flows --rotate 1s";
+    let args: Vec<_> = args.split_whitespace().collect();
+    let ours = Collecting::start(&files.path(""), &args);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let templates = message(&[(2, &[1, 0, 0, 2, 0, 8, 0, 4, 0, 234, 0, 4])]);
+    let flow = |from: [u8; 4], vrf: u8| [&from[..], &[0, 0, 0, vrf]].concat();
+    let flows = [
+        (flow([10, 1, 0, 7], 0), "own", "10.0.0.0/8", "nobody"),
+        (flow([10, 1, 0, 7], 7), "own", "10.0.0.0/8", "nobody"),
+        // Own prefixes without a value for the site: the next table has one, and here none.
+        (flow([10, 1, 0, 8], 7), "blue", "10.1.0.8/32", "nobody"),
+        (flow([10, 1, 0, 8], 0), "none", "10.1.0.8/32", "nobody"),
+        (flow([10, 1, 0, 9], 7), "own", "10.1.0.9/32", "us"),
+        (flow([192, 0, 2, 1], 0), "none", "", "nobody"),
+    ];
+    let sent: Vec<u8> = flows.iter().flat_map(|(flow, ..)| flow.clone()).collect();
+    let wait_for = |site: &str| {
+        let until = Instant::now() + PATIENCE;
+        while !rows(&files.path("flows")).iter().any(|row| row["src_site"] == site) {
+            socket.send_to(&templates, ours.address).unwrap();
+            socket.send_to(&message(&[(256, &sent)]), ours.address).unwrap();
+            thread::sleep(Duration::from_millis(100));
+            assert!(Instant::now() < until, "no {site}");
+        }
+    };
+    wait_for("old");
+    own("new");
+    wait_for("new");
+    let (counts, _) = ours.stop();
+    let rows = rows(&files.path("flows"));
+    assert_eq!((int(&counts, "rows"), rows.len() % 6), (rows.len() as u64, 0), "{counts}");
+    assert_eq!(int(&counts, "matched"), rows.len() as u64 / 6 * 5, "{counts}");
+    for block in rows.chunks(6) {
+        let own = &block[0]["src_site"];
+        assert!(own == "old" || own == "new", "{}", block[0]);
+        for (row, (_, site, prefix, owner)) in block.iter().zip(&flows) {
+            let site = if *site == "own" { own.clone() } else { (*site).into() };
+            let prefix = if prefix.is_empty() { Value::Null } else { (*prefix).into() };
+            let found = [&row["src_site"], &row["src_prefix"], &row["src_owner"]];
+            assert_eq!(found, [&site, &prefix, &(*owner).into()], "{row}");
+        }
+    }
+}
+
 #[test]
 fn vrfs_that_cannot_be() {
     let files = Files::new();
@@ -88,6 +145,10 @@ fn vrfs_that_cannot_be() {
         (&["--vrf", &blue, "--add", "asn"], "asn"),
         (&["--vrf", &number], "src_site as Utf8 and as UInt"),
         (&["--vrf", &blue, "--dated"], "--dated"),
+        (&["--own", "/nowhere/own.csv"], "/nowhere/own.csv"),
+        (&["--own", &numbers], "src_site as UInt"),
+        (&["--own", &table, "--add", "asn"], "asn"),
+        (&["--own", &table, "--at", "2024-05-01"], "--at"),
     ] {
         let result = execute(&[&base[..], args].concat());
         assert_eq!(result.code, 2, "{args:?}: {}", result.err);

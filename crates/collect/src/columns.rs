@@ -1,70 +1,143 @@
 //! Records of flows as columns of Arrow, with the names of the rows that `fibula annotate --flows-in` writes.
 
+use std::mem;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    ListBuilder, StringBuilder, TimestampMicrosecondBuilder, UInt8Builder, UInt16Builder,
-    UInt32Builder, UInt64Builder,
+    BinaryBuilder, GenericByteBuilder, ListBuilder, PrimitiveBuilder, StringBuilder, UInt32Builder,
 };
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::types::{
+    ArrowPrimitiveType, ByteArrayType, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{ArrayRef, ListArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 use fibula_annotate::write_ip;
 use fibula_flows::{ExportFault, FlowRecord, FlowSink, FlowSource};
 
+/// A builder that takes many nulls at once.
+trait TakesNulls {
+    fn append_nulls(&mut self, count: usize);
+}
+
+impl<T: ArrowPrimitiveType> TakesNulls for PrimitiveBuilder<T> {
+    fn append_nulls(&mut self, count: usize) {
+        self.append_nulls(count);
+    }
+}
+
+impl<T: ByteArrayType> TakesNulls for GenericByteBuilder<T> {
+    fn append_nulls(&mut self, count: usize) {
+        self.append_nulls(count);
+    }
+}
+
+impl TakesNulls for ListBuilder<UInt32Builder> {
+    fn append_nulls(&mut self, count: usize) {
+        self.append_nulls(count);
+    }
+}
+
+/// A column. Exporters leave most of them out: nulls are counted, and appended together before the next value.
+#[derive(Default)]
+struct Column<B> {
+    builder: B,
+    nulls: usize,
+}
+
+impl<B: TakesNulls> Column<B> {
+    /// The builder, with all nulls so far.
+    fn whole(&mut self) -> &mut B {
+        if self.nulls > 0 {
+            self.builder.append_nulls(mem::take(&mut self.nulls));
+        }
+        &mut self.builder
+    }
+}
+
+type Numbers<T> = Column<PrimitiveBuilder<T>>;
+
+impl<T: ArrowPrimitiveType> Numbers<T> {
+    fn append_option(&mut self, value: Option<T::Native>) {
+        match value {
+            Some(value) => self.whole().append_value(value),
+            None => self.nulls += 1,
+        }
+    }
+
+    fn finish(&mut self) -> PrimitiveArray<T> {
+        self.whole().finish()
+    }
+}
+
+type Texts = Column<StringBuilder>;
+
+impl Texts {
+    fn append_option(&mut self, value: Option<&str>) {
+        match value {
+            Some(value) => self.whole().append_value(value),
+            None => self.nulls += 1,
+        }
+    }
+
+    fn finish(&mut self) -> StringArray {
+        self.whole().finish()
+    }
+}
+
+/// Lists of numbers; null without any.
+type Lists = Column<ListBuilder<UInt32Builder>>;
+
+impl Lists {
+    fn append_option(&mut self, values: impl Iterator<Item = u32>) {
+        let mut values = values.peekable();
+        match values.peek() {
+            Some(_) => self.whole().append_value(values.map(Some)),
+            None => self.nulls += 1,
+        }
+    }
+
+    fn finish(&mut self) -> ListArray {
+        self.whole().finish()
+    }
+}
+
 /// Addresses as text. Many records have the same one as the record before, such as their exporter.
 #[derive(Default)]
 struct Addresses {
-    column: StringBuilder,
+    column: Column<BinaryBuilder>,
     last: Option<IpAddr>,
     text: Vec<u8>,
 }
 
 impl Addresses {
     fn append_option(&mut self, address: Option<IpAddr>) {
-        let Some(address) = address else { return self.column.append_null() };
+        let Some(address) = address else { return self.column.nulls += 1 };
         if self.last != Some(address) {
             self.text.clear();
             write_ip(address, &mut self.text);
             self.last = Some(address);
         }
-        self.column.append_option(str::from_utf8(&self.text).ok());
+        self.column.whole().append_value(&self.text);
     }
 
-    fn finish(&mut self) -> impl arrow_array::Array + use<> {
-        self.column.finish()
-    }
-}
-
-/// Lists of numbers; null without any.
-#[derive(Default)]
-struct Lists(ListBuilder<UInt32Builder>);
-
-impl Lists {
-    fn append_option(&mut self, values: impl Iterator<Item = u32>) {
-        let mut is_there = false;
-        for value in values {
-            self.0.values().append_value(value);
-            is_there = true;
-        }
-        self.0.append(is_there);
-    }
-
-    fn finish(&mut self) -> impl arrow_array::Array + use<> {
-        self.0.finish()
+    /// The texts, which are checked all at once: they are ASCII.
+    fn finish(&mut self) -> StringArray {
+        StringArray::from(self.column.whole().finish())
     }
 }
 
 /// Microseconds since 1970.
 #[derive(Default)]
-struct Times(TimestampMicrosecondBuilder);
+struct Times(Numbers<TimestampMicrosecondType>);
 
 impl Times {
     fn append_option(&mut self, micros: Option<u64>) {
         self.0.append_option(micros.and_then(|micros| i64::try_from(micros).ok()));
     }
 
-    fn finish(&mut self) -> impl arrow_array::Array + use<> {
+    fn finish(&mut self) -> PrimitiveArray<TimestampMicrosecondType> {
         self.0.finish().with_timezone("UTC")
     }
 }
@@ -109,44 +182,44 @@ macro_rules! columns {
 columns! { record, source, time;
     time: Times, utc(), Some(time);
     exporter: Addresses, DataType::Utf8, known(record.exporter().or(source.agent()).or(Some(source.exporter())));
-    export: StringBuilder, DataType::Utf8, Some(source.protocol().name());
-    domain: UInt32Builder, DataType::UInt32, Some(source.domain());
+    export: Texts, DataType::Utf8, Some(source.protocol().name());
+    domain: Numbers<UInt32Type>, DataType::UInt32, Some(source.domain());
     first: Times, utc(), record.start_ms().and_then(|ms| ms.checked_mul(1000));
     last: Times, utc(), record.end_ms().and_then(|ms| ms.checked_mul(1000));
     src: Addresses, DataType::Utf8, record.source();
     dst: Addresses, DataType::Utf8, record.destination();
-    protocol: UInt8Builder, DataType::UInt8, record.protocol();
-    src_port: UInt16Builder, DataType::UInt16, record.source_port();
-    dst_port: UInt16Builder, DataType::UInt16, record.destination_port();
-    tcp_flags: UInt16Builder, DataType::UInt16, record.tcp_flags();
-    tos: UInt8Builder, DataType::UInt8, record.tos();
+    protocol: Numbers<UInt8Type>, DataType::UInt8, record.protocol();
+    src_port: Numbers<UInt16Type>, DataType::UInt16, record.source_port();
+    dst_port: Numbers<UInt16Type>, DataType::UInt16, record.destination_port();
+    tcp_flags: Numbers<UInt16Type>, DataType::UInt16, record.tcp_flags();
+    tos: Numbers<UInt8Type>, DataType::UInt8, record.tos();
     icmp: Lists, list(), record.icmp().map(|(kind, code)| [kind.into(), code.into()]).into_iter().flatten();
-    packets: UInt64Builder, DataType::UInt64, record.packets();
-    bytes: UInt64Builder, DataType::UInt64, record.bytes();
-    sampling: UInt32Builder, DataType::UInt32, record.sampling_rate();
-    input: UInt32Builder, DataType::UInt32, record.input();
-    output: UInt32Builder, DataType::UInt32, record.output();
-    input_name: StringBuilder, DataType::Utf8, record.input().and_then(|number| source.interface_name(number));
-    output_name: StringBuilder, DataType::Utf8, record.output().and_then(|number| source.interface_name(number));
-    src_as: UInt32Builder, DataType::UInt32, record.source_as();
-    dst_as: UInt32Builder, DataType::UInt32, record.destination_as();
-    src_mask: UInt8Builder, DataType::UInt8, record.source_mask();
-    dst_mask: UInt8Builder, DataType::UInt8, record.destination_mask();
+    packets: Numbers<UInt64Type>, DataType::UInt64, record.packets();
+    bytes: Numbers<UInt64Type>, DataType::UInt64, record.bytes();
+    sampling: Numbers<UInt32Type>, DataType::UInt32, record.sampling_rate();
+    input: Numbers<UInt32Type>, DataType::UInt32, record.input();
+    output: Numbers<UInt32Type>, DataType::UInt32, record.output();
+    input_name: Texts, DataType::Utf8, record.input().and_then(|number| source.interface_name(number));
+    output_name: Texts, DataType::Utf8, record.output().and_then(|number| source.interface_name(number));
+    src_as: Numbers<UInt32Type>, DataType::UInt32, record.source_as();
+    dst_as: Numbers<UInt32Type>, DataType::UInt32, record.destination_as();
+    src_mask: Numbers<UInt8Type>, DataType::UInt8, record.source_mask();
+    dst_mask: Numbers<UInt8Type>, DataType::UInt8, record.destination_mask();
     next_hop: Addresses, DataType::Utf8, known(record.next_hop());
     bgp_next_hop: Addresses, DataType::Utf8, known(record.bgp_next_hop());
-    direction: UInt8Builder, DataType::UInt8, record.direction();
-    vlan: UInt16Builder, DataType::UInt16, record.vlan();
-    post_vlan: UInt16Builder, DataType::UInt16, record.post_vlan();
-    input_vrf: UInt32Builder, DataType::UInt32, record.input_vrf();
-    output_vrf: UInt32Builder, DataType::UInt32, record.output_vrf();
-    vrf_name: StringBuilder, DataType::Utf8, vrf_name(record, source);
+    direction: Numbers<UInt8Type>, DataType::UInt8, record.direction();
+    vlan: Numbers<UInt16Type>, DataType::UInt16, record.vlan();
+    post_vlan: Numbers<UInt16Type>, DataType::UInt16, record.post_vlan();
+    input_vrf: Numbers<UInt32Type>, DataType::UInt32, record.input_vrf();
+    output_vrf: Numbers<UInt32Type>, DataType::UInt32, record.output_vrf();
+    vrf_name: Texts, DataType::Utf8, vrf_name(record, source);
     mpls: Lists, list(), record.labels();
     nat_src: Addresses, DataType::Utf8, record.nat_source();
     nat_dst: Addresses, DataType::Utf8, record.nat_destination();
-    nat_src_port: UInt16Builder, DataType::UInt16, record.nat_source_port();
-    nat_dst_port: UInt16Builder, DataType::UInt16, record.nat_destination_port();
-    reverse_packets: UInt64Builder, DataType::UInt64, record.reverse_packets();
-    reverse_bytes: UInt64Builder, DataType::UInt64, record.reverse_bytes();
+    nat_src_port: Numbers<UInt16Type>, DataType::UInt16, record.nat_source_port();
+    nat_dst_port: Numbers<UInt16Type>, DataType::UInt16, record.nat_destination_port();
+    reverse_packets: Numbers<UInt64Type>, DataType::UInt64, record.reverse_packets();
+    reverse_bytes: Numbers<UInt64Type>, DataType::UInt64, record.reverse_bytes();
 }
 
 fn vrf_name<'a>(record: &FlowRecord, source: &'a FlowSource<'_>) -> Option<&'a str> {

@@ -17,7 +17,7 @@
 //! all datagrams of an exporter's address and port to the same socket, so templates are where their records come.
 //!
 //! - **Invariant** Each received datagram is decoded, refused, or dropped and counted.
-//! - **Invariant** Flows of a batch are looked up in one table, or for each VRF in one.
+//! - **Invariant** Flows of a batch are looked up in one state of each table.
 //! - **Invariant** A file has its name only when it is complete, and never replaces another one.
 //! - **Invariant** Memory is bounded by the queues, the decoders' limits, a batch and a row group for each socket.
 //!
@@ -34,6 +34,7 @@ mod forward;
 #[cfg(test)]
 mod model;
 mod options;
+mod own;
 mod queue;
 mod receive;
 mod rows;

@@ -13,10 +13,11 @@ use fibula_annotate::{
 
 use crate::FlowFormat;
 use crate::columns::{ENDS, flow_fields};
+use crate::own::OwnTables;
 use crate::vrfs::VrfTables;
 
 /// A table, with the values that are added to flows: for the source as `src_NAME`, for the destination as `dst_NAME`.
-/// [`FlowTable::by_vrf`] makes one of several.
+/// [`FlowTable::by_vrf`] and [`FlowTable::with_own`] make one of several.
 pub struct FlowTable {
     lookup: Lookup,
     schema: SchemaRef,
@@ -25,6 +26,15 @@ pub struct FlowTable {
 enum Lookup {
     One { annotator: ColumnAnnotator, is_dated: bool },
     ByVrf(VrfTables),
+    WithOwn(OwnTables),
+}
+
+/// Values for flows.
+pub(crate) struct Values {
+    /// The columns that are added.
+    pub(crate) columns: Vec<ArrayRef>,
+    /// For each of [`ENDS`] and each flow, whether a route covers the address, if it was looked up.
+    pub(crate) matched: [Vec<Option<bool>>; 2],
 }
 
 /// How many addresses were looked up.
@@ -85,6 +95,21 @@ impl FlowTable {
         Ok(Self { lookup: Lookup::ByVrf(tables), schema: Arc::new(Schema::new(fields)) })
     }
 
+    /// Puts own tables before another one. Each value is that of the first table that has one for the address, however
+    /// long its prefix is: of `own` in their order, then of `main`. The prefix is a value like others.
+    ///
+    /// The columns are those of all tables, each once. The texts of a column that several tables have are plain, also
+    /// for Parquet.
+    ///
+    /// # Errors
+    /// If two tables have a column of the same name with different types.
+    pub fn with_own(own: &[Arc<Self>], main: Option<Arc<Self>>) -> Result<Self, AnnotateError> {
+        let tables = OwnTables::new(own.iter().cloned().chain(main).collect())?;
+        let mut fields: Vec<_> = flow_fields().into_iter().map(Arc::new).collect();
+        fields.extend(tables.fields().iter().cloned());
+        Ok(Self { lookup: Lookup::WithOwn(tables), schema: Arc::new(Schema::new(fields)) })
+    }
+
     /// The columns of a batch of flows with the values of this table.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
@@ -98,34 +123,36 @@ impl FlowTable {
 
     /// Adds the values to a batch of flows.
     pub(crate) fn add(&self, batch: &RecordBatch) -> Result<(RecordBatch, Looked), AnnotateError> {
-        let (values, looked) = self.values(batch)?;
-        let columns = [batch.columns(), &values[..]].concat();
+        let values = self.values(batch)?;
+        let mut looked = Looked::default();
+        for matched in values.matched.iter().flatten().flatten() {
+            looked.addresses += 1;
+            looked.matched += u64::from(*matched);
+        }
+        let columns = [batch.columns(), &values.columns[..]].concat();
         Ok((RecordBatch::try_new(Arc::clone(&self.schema), columns)?, looked))
     }
 
     /// The values for flows, of which the batch has at least the columns [`ENDS`] and [`TIMES`].
-    pub(crate) fn values(
-        &self,
-        batch: &RecordBatch,
-    ) -> Result<(Vec<ArrayRef>, Looked), AnnotateError> {
+    pub(crate) fn values(&self, batch: &RecordBatch) -> Result<Values, AnnotateError> {
         let (annotator, is_dated) = match &self.lookup {
             Lookup::One { annotator, is_dated } => (annotator, *is_dated),
             Lookup::ByVrf(tables) => return tables.values(batch),
+            Lookup::WithOwn(tables) => return tables.values(batch),
         };
         let mut columns = Vec::new();
         let times = is_dated.then(|| times(batch));
-        let mut looked = Looked::default();
-        for end in ENDS {
+        let mut matched = ENDS.map(|_| vec![None; batch.num_rows()]);
+        for (end, matched) in ENDS.iter().zip(&mut matched) {
             let Some(addresses) = batch.column_by_name(end) else { continue };
-            let found = match &times {
-                Some(times) => annotator.annotate_at(end, addresses, times)?,
-                None => annotator.annotate(end, addresses)?,
-            };
+            let mut marks = vec![false; addresses.len()];
+            let found = annotator.annotate_marking(end, addresses, times.as_deref(), &mut marks)?;
             columns.extend(found.columns);
-            looked.addresses += found.counts.matched + found.counts.unmatched;
-            looked.matched += found.counts.matched;
+            for (row, mark) in marks.into_iter().enumerate() {
+                matched[row] = addresses.is_valid(row).then_some(mark);
+            }
         }
-        Ok((columns, looked))
+        Ok(Values { columns, matched })
     }
 }
 

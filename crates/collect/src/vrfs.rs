@@ -11,7 +11,7 @@ use fibula_annotate::AnnotateError;
 
 use crate::FlowTable;
 use crate::columns::ENDS;
-use crate::table::{Looked, TIMES};
+use crate::table::{TIMES, Values};
 
 /// The columns that say a flow's VRF: the number of the ingress, the name, the number of the egress.
 const VRFS: [&str; 3] = ["input_vrf", "vrf_name", "output_vrf"];
@@ -74,15 +74,11 @@ impl VrfTables {
     }
 
     /// The values for flows, in their order.
-    pub(crate) fn values(
-        &self,
-        batch: &RecordBatch,
-    ) -> Result<(Vec<ArrayRef>, Looked), AnnotateError> {
+    pub(crate) fn values(&self, batch: &RecordBatch) -> Result<Values, AnnotateError> {
         let (groups, order) = self.groups(batch);
         let names = [&ENDS[..], &TIMES, &VRFS].concat();
         let needed = names.iter().filter_map(|name| batch.schema_ref().index_of(name).ok());
         let needed = batch.project(&needed.collect::<Vec<_>>())?;
-        let mut looked = Looked::default();
         // For each group its values; nulls are a row of their own.
         let mut found = Vec::new();
         for group in groups {
@@ -92,15 +88,12 @@ impl VrfTables {
             };
             let rows = UInt32Array::from(group.rows);
             let part = arrow_select::take::take_record_batch(&needed, &rows)?;
-            let (values, counts) = self.tables[place].values(&part)?;
-            looked.addresses += counts.addresses;
-            looked.matched += counts.matched;
-            found.push(Some((place, values)));
+            found.push(Some((place, self.tables[place].values(&part)?)));
         }
         let columns = self.fields.iter().enumerate().map(|(at, field)| {
             let parts = found.iter().map(|part| {
                 let own = part.as_ref().and_then(|(place, values)| {
-                    self.places[*place][at].map(|place| &values[place])
+                    self.places[*place][at].map(|place| &values.columns[place])
                 });
                 match own {
                     Some(values) => arrow_cast::cast(values, field.data_type()),
@@ -118,7 +111,14 @@ impl VrfTables {
             let rows: Vec<_> = order.iter().map(row).collect();
             Ok(arrow_select::interleave::interleave(&arrays, &rows)?)
         });
-        Ok((columns.collect::<Result<Vec<_>, AnnotateError>>()?, looked))
+        let columns = columns.collect::<Result<_, AnnotateError>>()?;
+        let matched = [0, 1].map(|end| {
+            let of_row = |&(group, row): &(usize, usize)| {
+                found[group].as_ref().and_then(|(_, values)| values.matched[end][row])
+            };
+            order.iter().map(of_row).collect()
+        });
+        Ok(Values { columns, matched })
     }
 
     /// The rows of each table that is needed, and for each row of the batch its group and its place there.
@@ -153,8 +153,8 @@ impl VrfTables {
     }
 }
 
-/// The columns of all tables: those of the sources, then those of the destinations.
-fn all_fields(tables: &[Arc<FlowTable>]) -> Result<Vec<FieldRef>, AnnotateError> {
+/// The columns of all tables, with plain values: those of the sources, then those of the destinations.
+pub(crate) fn all_fields(tables: &[Arc<FlowTable>]) -> Result<Vec<FieldRef>, AnnotateError> {
     let mut fields: Vec<FieldRef> = Vec::new();
     for end in ENDS {
         let begin = format!("{end}_");

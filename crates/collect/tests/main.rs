@@ -5,6 +5,7 @@ mod common;
 mod formats;
 mod forward;
 mod loss;
+mod own;
 mod restart;
 mod tables;
 mod vrfs;

@@ -37,6 +37,8 @@ mod flows;
 mod history;
 #[cfg(unix)]
 mod live;
+#[cfg(target_os = "linux")]
+mod named_table;
 #[cfg(unix)]
 mod notice;
 #[cfg(target_os = "linux")]

@@ -18,7 +18,7 @@ use crate::alarms::{AlarmDesk, Webhook};
 use crate::config::{ConfigError, Http, Problem, ServeConfig, text_of};
 use crate::feeds::{self, Feeds};
 #[cfg(target_os = "linux")]
-use crate::flows::{CurrentFlows, LiveFlows};
+use crate::flows::{CurrentFlows, LiveFlows, OwnFiles};
 use crate::history::RouteRecorder;
 use crate::secret::first_line;
 use crate::validator::{self, Validator};
@@ -181,7 +181,7 @@ impl Serve {
     }
 
     /// Checks the files that a configuration names and [`Serve::start`] reads: secrets, certificates, relations, names,
-    /// the checkpoint's folder.
+    /// own tables for flows, the checkpoint's folder.
     ///
     /// # Errors
     /// As [`Serve::start`].
@@ -194,6 +194,10 @@ impl Serve {
         }
         if let Some(tls) = server_options(config)?.tls {
             tls.check()?;
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(flows) = &config.flows {
+            OwnFiles::read(flows)?;
         }
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! A server that also receives flows: they have the values of its table, as it changes.
 
 use std::fs;
-use std::net::UdpSocket;
+use std::io::Write;
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
 use fibula_daemon::config::ServeConfig;
 use fibula_daemon::{Serve, ServeOptions};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::alarms::{client, metric};
 use crate::until;
@@ -82,7 +83,7 @@ fn flows_have_the_values_of_the_live_table() {
         (200, &"src_origin_as".into(), &all.into())
     );
     let columns = ["src_origin_as", "dst_origin_as", "src_prefix", "dst_prefix", "exporter"];
-    assert_eq!(by_as["columns"], serde_json::json!(columns));
+    assert_eq!(by_as["columns"], json!(columns));
     let counted = |answer: &Value, value: Value| {
         let top = answer["top"].as_array().unwrap();
         let of = |flow: &&Value| flow["value"] == value;
@@ -93,7 +94,7 @@ fn flows_have_the_values_of_the_live_table() {
     let matched = counted(&by_prefix, "193.0.6.0/24".into());
     assert!(matched > 0 && counted(&by_prefix, Value::Null) + matched == all, "{by_prefix}");
     let (_, none) = top("?by=exporter&limit=0");
-    assert_eq!((&none["top"], &none["flows"]), (&serde_json::json!([]), &all.into()));
+    assert_eq!((&none["top"], &none["flows"]), (&json!([]), &all.into()));
     let (status, refused) = top("?by=dst_site");
     let sentence = refused["error"].as_str().unwrap();
     assert!(
@@ -182,6 +183,66 @@ fn flows_of_vrfs_have_the_values_of_their_tables() {
         };
         let origin = &row["dst_origin_as"];
         assert!(origin.is_null() || *origin == expected, "{row}");
+    }
+}
+
+/// The own table answers before the live one does, and wins when both do; a file that is replaced is read again, and one
+/// that cannot be read is not.
+#[test]
+fn own_tables_win() {
+    let folder = tempfile::tempdir().unwrap();
+    let [own, output] = ["own.csv", "flows"].map(|name| folder.path().join(name));
+    let routes = TcpListener::bind("127.0.0.1:0").unwrap();
+    let write = |text: &str| {
+        let new = folder.path().join("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, &own).unwrap();
+    };
+    write("prefix,site,origin_as\n192.0.2.0/24,lab,64512\n193.0.0.0/8,old,\n");
+    let port = free_port();
+    let text = format!(
+        "http = {{ listen = '127.0.0.1:0' }}\n[[ris]]\nconnect = '{}'\nhold = '1d'\n\
+         [flows]\nlisten = ['127.0.0.1:{port}']\noutput = '{}'\nformat = 'jsonl'\ntable = 'ris'\n\
+         own = ['{}']\nadd = ['origin_as', 'site']\nrefresh = '100ms'\nrotate = '1s'\n",
+        routes.local_addr().unwrap(),
+        output.display(),
+        own.display()
+    );
+    let config = ServeConfig::parse(&text, "test.toml").unwrap();
+    let serve = Serve::start(ServeOptions::new(config.clone())).unwrap();
+    let mut datagram = vec![0; 72];
+    datagram[..4].copy_from_slice(&[0, 5, 0, 1]);
+    datagram[24..32].copy_from_slice(&[192, 0, 2, 1, 193, 0, 6, 139]);
+    let exporter = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let last = |is_it: &dyn Fn(&Value) -> bool| {
+        until("such a flow", || {
+            exporter.send_to(&datagram, ("127.0.0.1", port)).unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+            rows(&output).into_iter().next_back().filter(|row| is_it(row))
+        })
+    };
+    let ends = |row: &Value| {
+        let names = ["src_site", "src_origin_as", "dst_site", "dst_origin_as"];
+        json!(names.map(|name| &row[name]))
+    };
+    // There is no route yet.
+    assert_eq!(ends(&last(&|_| true)), json!(["lab", 64512, "old", null]));
+    let (mut feed, _) = routes.accept().unwrap();
+    feed.write_all(crate::serve::announced("193.0.6.0/24").as_bytes()).unwrap();
+    let found = last(&|row| row["dst_origin_as"] == 3333);
+    assert_eq!(ends(&found), json!(["lab", 64512, "old", 3333]));
+    write("prefix,site\n193.0.0.0/33,bad\n");
+    write("prefix,site\n193.0.0.0/8,new\n");
+    let found = last(&|row| row["dst_site"] == "new");
+    assert_eq!(ends(&found), json!([null, null, "new", 3333]));
+    write("");
+    assert!(matches!(Serve::check(&config), Err(error) if error.to_string().contains("own.csv")));
+    // Three looks later, the old table is still there.
+    std::thread::sleep(Duration::from_secs(3));
+    last(&|row| row["dst_site"] == "new");
+    serve.stop().unwrap();
+    for row in rows(&output) {
+        assert!(row["dst_site"] == "old" || row["dst_site"] == "new", "{row}");
     }
 }
 

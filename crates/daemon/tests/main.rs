@@ -6,6 +6,8 @@ mod config;
 mod flows;
 #[cfg(target_os = "linux")]
 mod hijacks;
+#[cfg(target_os = "linux")]
+mod monitoring;
 mod past;
 #[cfg(target_os = "linux")]
 mod route;

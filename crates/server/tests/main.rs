@@ -9,7 +9,6 @@ mod endless;
 mod filter;
 mod health;
 mod limits;
-mod monitoring;
 mod page;
 mod refusals;
 mod rpki;

@@ -205,6 +205,24 @@ impl ColumnAnnotator {
         self.counted(name, array, Some(times), None, None)
     }
 
+    /// Like [`ColumnAnnotator::annotate`], or with times like [`ColumnAnnotator::annotate_at`]. Also sets `matched`, which
+    /// has an element for every row, where a route covers the row's address; what is set stays set.
+    ///
+    /// # Errors
+    /// The errors of those.
+    ///
+    /// # Panics
+    /// If `matched` is shorter than the column.
+    pub fn annotate_marking(
+        &self,
+        name: &str,
+        array: &dyn Array,
+        times: Option<&dyn Array>,
+        matched: &mut [bool],
+    ) -> Result<Annotated, AnnotateError> {
+        self.counted(name, array, times, None, Some(matched))
+    }
+
     /// Like `annotate` and `annotate_at`, but also counts hits, and sets `matched` for each row with an address that a
     /// route covers. Rows already set stay set.
     pub(crate) fn counted(

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use fibula::sources::WatchedSources;
 use fibula_annotate::{
     AnnotateError, LookupTable, StreamHost, StreamOptions, Summary, annotate_stream,
 };
@@ -19,7 +20,6 @@ use super::tables::Tables;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::progress::{note, silence};
-use crate::watched::Watched;
 
 /// Annotates standard input until it ends, or until the process is asked to end.
 pub fn run(args: &Args, stream: &StreamOptions) -> Result<Outcome, Failure> {
@@ -29,7 +29,7 @@ pub fn run(args: &Args, stream: &StreamOptions) -> Result<Outcome, Failure> {
     let sources = args.sources()?;
     let stopped = Rc::new(Cell::new(false));
     let input = StandardInput::new(Rc::clone(&stopped))?;
-    let files = Watched::all(&sources);
+    let files = WatchedSources::all(&sources);
     let mut host =
         Host { args, fib: open(args)?, old: None, files, stopped, has_failed: false, renewals: 0 };
     let mut out = Output::create(Path::new("-"))?;
@@ -90,7 +90,7 @@ struct Host<'a> {
     fib: Fib,
     /// The table before `fib`, until a new one is taken.
     old: Option<Fib>,
-    files: Watched,
+    files: WatchedSources,
     stopped: Rc<Cell<bool>>,
     /// Whether the last replacement could not be used. Only the first of several failures is reported, because a file
     /// that is being written may fail at each block.

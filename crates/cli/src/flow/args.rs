@@ -59,6 +59,10 @@ pub struct Args {
     /// flows without a VRF, are looked up in the table above. Repeatable
     #[arg(long, value_name = "NAME=TABLE,...", conflicts_with_all = ["dated", "at", "rpki", "aspa"])]
     vrf: Vec<String>,
+    /// A table whose values win over those of the tables above, for all flows that it covers, however short its prefixes
+    /// are: TABLE,... Repeatable, the first one wins
+    #[arg(long, value_name = "TABLE,...", conflicts_with = "at")]
+    own: Vec<String>,
     /// The table file has several dates (build --as-of): each flow is looked up in the newest table that is not later
     /// than its last packet
     #[arg(long, conflicts_with_all = ["layer", "at", "rpki", "aspa"])]
@@ -148,9 +152,9 @@ impl Args {
         Named { table, layer, rpki, read, is_dated: *dated }
     }
 
-    /// Other tables, read as these are.
-    pub fn other<'a>(&'a self, table: &'a [String], read: &'a ReadArgs) -> Named<'a> {
-        Named { table, layer: &[], rpki: &self.rpki, read, is_dated: false }
+    /// The names of the tables that win.
+    pub fn own(&self) -> Vec<Vec<String>> {
+        self.own.iter().map(|tables| vec![tables.clone()]).collect()
     }
 
     /// The names of VRFs, each with its tables.

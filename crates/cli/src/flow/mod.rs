@@ -1,6 +1,7 @@
 //! `fibula flow`: a collector of flows.
 
 mod args;
+mod opened;
 mod report;
 
 use std::os::unix::net::UnixStream;
@@ -8,18 +9,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fibula_annotate::AnnotateOptions;
-use fibula_collect::{CollectError, Collector, FlowFormat, FlowTable};
-use fibula_fib::{EngineChoice, Fib};
+use fibula::sources::WatchedSources;
+use fibula_collect::{CollectError, Collector};
 
 pub use self::args::Args;
-use crate::annotate::tables::Tables;
+use self::opened::Opened;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{note, silence};
 use crate::same;
 use crate::signals::{self, Asked};
 use crate::source;
-use crate::watched::Watched;
 
 /// How often is looked whether tables were replaced.
 const TICK: Duration = Duration::from_secs(1);
@@ -37,15 +36,15 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let read = args.read.read();
     args.rpki.check(false, &args.layer)?;
     let mut sources = args.tables(&read).sources()?;
-    for (_, tables) in args.vrfs()? {
-        sources.extend(source::tables(&tables, &read)?);
+    for tables in args.vrfs()?.iter().map(|(_, tables)| tables).chain(args.own().iter()) {
+        sources.extend(source::tables(tables, &read)?);
     }
     for output in options.templates.iter().chain(&args.metrics) {
         same::refuse_tables(&sources, output)?;
         args.rpki.refuse(output)?;
     }
     let signals = signals::asked()?;
-    let mut watched = Watched::all(&sources);
+    let mut watched = WatchedSources::all(&sources);
     let mut table = Opened::new(args)?;
     let collector = Collector::start(options, Some(Arc::clone(&table.prepared)))?;
     for address in collector.addresses() {
@@ -118,72 +117,6 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         report::summary(&counts)
     }
     Ok(Outcome::Done)
-}
-
-/// The table that is used, and what it is made from.
-struct Opened {
-    prepared: Arc<FlowTable>,
-    tables: Vec<Tables>,
-}
-
-impl Opened {
-    fn new(args: &Args) -> Result<Self, Failure> {
-        let engines = || crate::engines::options([EngineChoice::Stored, EngineChoice::Auto]);
-        let read = args.read.read();
-        let main = args.tables(&read).open(engines())?;
-        let vrfs = args.vrfs()?;
-        if vrfs.is_empty() {
-            let prepared = prepare(&main, &args.annotate(), args.format())?;
-            return Ok(Self { prepared: Arc::new(prepared), tables: vec![main] });
-        }
-        let mut tables = vec![main];
-        for (_, names) in &vrfs {
-            tables.push(args.other(names, &read).open(engines())?);
-        }
-        let options = args.annotate();
-        let has = |table: &Tables, name: &str| {
-            matches!(name, "prefix" | "covering") || table.columns().names().any(|own| own == name)
-        };
-        let is_known = |name: &&String| tables.iter().any(|table| has(table, name));
-        if let Some(name) = options.add.iter().find(|name| !is_known(name)) {
-            return Err(Failure::new(format_args!("no table has the value column {name:?}"))
-                .hint("--add takes prefix and the value columns of the tables"));
-        }
-        // Each table adds what it has.
-        let prepared = tables.iter().map(|table| {
-            let mut own = options.clone();
-            own.add.retain(|name| has(table, name));
-            own.defaults.retain(|(name, _)| has(table, name));
-            match own.add.is_empty() && !options.add.is_empty() {
-                true => Ok(None),
-                false => Ok(Some(Arc::new(prepare(table, &own, args.format())?))),
-            }
-        });
-        let mut prepared = prepared.collect::<Result<Vec<_>, Failure>>()?.into_iter();
-        let main = prepared.next().flatten();
-        let vrfs: Vec<_> = vrfs.into_iter().map(|(name, _)| name).zip(prepared).collect();
-        let prepared = FlowTable::by_vrf(main, &vrfs).map_err(CollectError::from)?;
-        Ok(Self { prepared: Arc::new(prepared), tables })
-    }
-
-    /// Fails if a program wrote into a mapped file meanwhile.
-    fn unchanged(&self) -> Result<(), Failure> {
-        Ok(self.tables.iter().try_for_each(Tables::unchanged)?)
-    }
-}
-
-/// Prepares the values of a table.
-fn prepare(
-    table: &Tables,
-    options: &AnnotateOptions,
-    format: FlowFormat,
-) -> Result<FlowTable, Failure> {
-    let prepared = match table {
-        Tables::One(fib) => FlowTable::new(Fib::clone(fib), options, format),
-        Tables::Dated(fib) => FlowTable::new(fib.clone(), options, format),
-        Tables::OnDevice(_) => return Err(Failure::new("flows are looked up on the CPU")),
-    };
-    Ok(prepared.map_err(CollectError::from)?)
 }
 
 impl From<CollectError> for Failure {

@@ -26,6 +26,9 @@ pub struct FlowsConfig {
     /// The tables in which flows of VRFs are looked up, by the name or the number that exporters have for the VRF.
     #[serde(default)]
     pub vrfs: BTreeMap<String, String>,
+    /// Tables of files whose values win over those of the tables above; the first one's most.
+    #[serde(default)]
+    pub own: Vec<String>,
     /// The values to add; by default the prefix and all values of the tables.
     #[serde(default)]
     pub add: Vec<String>,
@@ -79,6 +82,11 @@ fn top() -> Vec<String> {
 }
 
 impl FlowsConfig {
+    /// Whether flows are looked up in several tables, each of which adds what it has.
+    pub(crate) fn has_several_tables(&self) -> bool {
+        !self.vrfs.is_empty() || !self.own.is_empty()
+    }
+
     /// The options of the collector.
     pub(crate) fn options(&self) -> CollectOptions {
         let mut output = FlowOutput::new(FlowPlace::Folder(self.output.clone()), self.format);

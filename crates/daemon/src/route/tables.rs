@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use fibula::sources::TableSources;
 use fibula_classify::text::RuleText;
 use fibula_core::{NextHops, Vrf};
 use fibula_feeds::Positions;
@@ -12,13 +11,13 @@ use fibula_router::control::{Control, index_of_port};
 use fibula_router::forward::TableByPort;
 use fibula_router::pipeline::{Guided, Routing, Stage};
 use fibula_router::{ForwardOptions, Forwarder};
-use tracing::{info, warn};
+use tracing::info;
 
 use super::fast::hash_seed;
 use super::rules::{self, Book};
 use super::{RouteOptions, next_hops};
 use crate::config::RouteConfig;
-use crate::{DaemonError, live};
+use crate::{DaemonError, live, named_table};
 
 /// The work of threads that look up.
 type Stages = Vec<Box<dyn Stage>>;
@@ -135,17 +134,10 @@ impl Tables {
     }
 }
 
-/// The table that the configuration names. Notes and damage of its sources are logged.
+/// The table that the configuration names.
 fn named(config: &RouteConfig, fib: &FibOptions) -> Result<Fib, DaemonError> {
     let names = config.feeds.tables.engine.iter().map(String::as_str);
-    let options = fib.clone().engines(names);
-    let build = TableSources { options, ..TableSources::of(config.router.table.iter().cloned()) };
-    let (fib, report) = build.fib().map_err(|error| DaemonError::Table(error.into()))?;
-    if report.damaged > 0 {
-        warn!("{} damaged records of the table were skipped", report.damaged);
-    }
-    report.damage.iter().chain(&report.notes).for_each(|line| warn!("{line}"));
-    Ok(fib)
+    named_table::open(&config.router.table, fib.clone().engines(names))
 }
 
 /// The VRFs of the ports, and the place of each port's among them.

@@ -22,6 +22,7 @@ mod error;
 mod load;
 mod merge;
 mod source;
+mod watched;
 
 pub use build::{BuildReport, SourceSummary, TableSources, build, open};
 pub use columnar::reader as columnar_reader;
@@ -35,3 +36,4 @@ pub use merge::{
     row, snapshot_table,
 };
 pub use source::{Source, parse_peer};
+pub use watched::WatchedSources;

@@ -1,9 +1,9 @@
-//! Files that may be replaced while a command runs.
+//! Files that may be replaced while they are used.
 
 use std::fs::{self, Metadata};
 use std::path::PathBuf;
 
-use crate::source::Source;
+use crate::sources::Source;
 
 /// The file of a table.
 fn file(source: &Source) -> Option<PathBuf> {
@@ -16,15 +16,31 @@ fn file(source: &Source) -> Option<PathBuf> {
 }
 
 /// The files of a table, which are replaced by new ones.
-pub struct Watched(Vec<WatchedFile>);
+///
+/// ```
+/// use fibula::sources::{Source, WatchedSources};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("networks.csv");
+/// # let name = path.to_str().ok_or("a name in UTF-8")?;
+/// std::fs::write(name, "prefix,site\n10.0.0.0/8,old\n")?;
+/// let mut files = WatchedSources::all(&Source::parse_list(&[name.to_owned()])?);
+/// assert!(!files.are_new());
+/// std::fs::write(name, "prefix,site\n10.0.0.0/8,newer\n")?;
+/// assert!(files.are_new());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct WatchedSources(Vec<WatchedFile>);
 
-impl Watched {
+impl WatchedSources {
     /// The files as they are now.
     pub fn all(sources: &[(String, Source)]) -> Self {
         Self(sources.iter().filter_map(|(_, source)| file(source)).map(WatchedFile::new).collect())
     }
 
-    /// Whether one of the files is another one than at the last call.
+    /// Whether one of the files is another one, or has other bytes, than at the last call. A file that is missing is
+    /// about to be replaced.
     pub fn are_new(&mut self) -> bool {
         // All are looked at, so that one new table has the changes of all.
         let mut is_new = false;
@@ -36,13 +52,14 @@ impl Watched {
 }
 
 /// A file, and what it was like when it was opened.
+#[derive(Debug)]
 struct WatchedFile {
     path: PathBuf,
     stamp: Option<Stamp>,
 }
 
 /// The properties of a file of which at least one changes when it is replaced or written.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     file: (u64, u64),
     bytes: u64,
