@@ -9,6 +9,7 @@
 //! {"do":"withdraw","table":"bgp","prefix":"193.0.0.0/21","peer":0}
 //! {"do":"flows","column":"dst_origin_as","top":[
 //!  {"value":"3333","bytes":1500000,"packets":1000,"flows":20,"missed_bytes":0}]}
+//! {"do":"past","table":"bgp","prefix":"193.0.0.0/21","ago":3600,"attributes":null}
 //! ```
 //!
 //! (a line each). Attributes have the form of answers. For each line it prints `ok` or the error, and it ends with its
@@ -18,24 +19,105 @@ use std::error::Error;
 use std::io::{self, BufRead, Write};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, SystemTimeError, UNIX_EPOCH};
 
 use fibula_core::{Attributes, BgpAttributes, Change, NextHop, NextHops, RouteKind, Update, Value};
 use fibula_feeds::{Board, Figures, SourceState, SourceStatus};
 use fibula_fib::FibOptions;
-use fibula_rib::{Live, LiveOptions, Peer, Rib};
-use fibula_server::{AsNames, FlowTops, Server, ServerOptions, api, rfc3339};
+use fibula_history::{HistoryBreak, HistoryFolder, HistoryOptions, RouteKey, RouteRecord};
+use fibula_rib::{AttributeSet, Live, LiveOptions, Peer, Rib};
+use fibula_server::{AsNames, FlowTops, HistoryOnDisk, Server, ServerOptions, api, rfc3339};
 use serde::Deserialize;
 
 /// One line of the input.
 #[derive(Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 enum Line {
-    Source { name: String },
-    Peer { address: Option<IpAddr>, asn: u32, source: String },
-    Announce { table: String, prefix: String, peer: u32, attributes: api::Attributes },
-    Withdraw { table: String, prefix: String, peer: u32 },
-    Flows { column: String, top: Vec<api::TopFlow> },
+    Source {
+        name: String,
+    },
+    Peer {
+        address: Option<IpAddr>,
+        asn: u32,
+        source: String,
+    },
+    Announce {
+        table: String,
+        prefix: String,
+        peer: u32,
+        #[serde(default)]
+        path_id: u32,
+        attributes: api::Attributes,
+    },
+    Withdraw {
+        table: String,
+        prefix: String,
+        peer: u32,
+        #[serde(default)]
+        path_id: u32,
+    },
+    Flows {
+        column: String,
+        top: Vec<api::TopFlow>,
+    },
+    /// A change in the history of files, so many seconds before the start.
+    Past {
+        table: String,
+        prefix: String,
+        ago: u64,
+        attributes: Option<api::Attributes>,
+    },
+}
+
+/// What the lines change.
+struct World {
+    live: Arc<Live>,
+    board: Arc<Board>,
+    flows: Flows,
+    history: Past,
+}
+
+/// A history that begins two hours before the start.
+struct Past {
+    folder: Arc<Mutex<HistoryFolder>>,
+    started: u64,
+    _files: tempfile::TempDir,
+}
+
+impl Past {
+    fn new() -> Result<Self, Box<dyn Error>> {
+        let files = tempfile::tempdir()?;
+        let started = micros()?;
+        let mut folder = HistoryFolder::open(files.path(), HistoryOptions::default())?;
+        folder.begin(started - 7_200_000_000, HistoryBreak::Begin)?;
+        Ok(Self { folder: Arc::new(Mutex::new(folder)), started, _files: files })
+    }
+
+    /// It has all changes until each question.
+    fn on_disk(&self) -> HistoryOnDisk {
+        let folder = Arc::clone(&self.folder);
+        HistoryOnDisk(Arc::new(move || {
+            let mut folder = folder.lock().map_err(|error| error.to_string())?;
+            folder.cover(micros().map_err(|error| error.to_string())?);
+            Ok(folder.reader())
+        }))
+    }
+
+    fn write(
+        &self,
+        key: RouteKey,
+        ago: u64,
+        set: Option<AttributeSet>,
+    ) -> Result<(), Box<dyn Error>> {
+        let record = RouteRecord::new(self.started - ago * 1_000_000, None, set);
+        let mut folder = self.folder.lock().map_err(|error| error.to_string())?;
+        Ok(folder.write(&[(key, record)])?)
+    }
+}
+
+/// Microseconds since 1970.
+fn micros() -> Result<u64, SystemTimeError> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as u64)
 }
 
 /// The values of a column.
@@ -88,13 +170,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let flows = told.clone();
     options.flows =
         Some(FlowTops(Arc::new(move |by, minutes, limit| flows.top(by, minutes, limit))));
+    let history = Past::new()?;
+    options.history = Some(history.on_disk());
     let server = Server::start(Arc::clone(&live), Arc::clone(&board), options)?;
+    let world = World { live, board, flows: told, history };
     println!("{}", server.addresses()[0]);
     for line in io::stdin().lock().lines() {
-        match serde_json::from_str(&line?)
-            .map_err(Into::into)
-            .and_then(|line| take(&live, &board, &told, line))
-        {
+        match serde_json::from_str(&line?).map_err(Into::into).and_then(|line| world.take(line)) {
             Ok(()) => println!("ok"),
             Err(error) => println!("{error}"),
         }
@@ -103,23 +185,35 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn take(live: &Live, board: &Board, flows: &Flows, line: Line) -> Result<(), Box<dyn Error>> {
-    match line {
-        Line::Source { name } => board.set(source(name)),
-        Line::Peer { address, asn, source } => {
-            live.peer(Peer { source: Some(source.into()), ..Peer::new(address, asn) });
+impl World {
+    fn take(&self, line: Line) -> Result<(), Box<dyn Error>> {
+        let Self { live, board, flows, history } = self;
+        match line {
+            Line::Source { name } => board.set(source(name)),
+            Line::Peer { address, asn, source } => {
+                live.peer(Peer { source: Some(source.into()), ..Peer::new(address, asn) });
+            }
+            Line::Announce { table, prefix, peer, path_id, attributes } => {
+                with(&attributes, |attributes| {
+                    apply(live, &table, &prefix, (peer, path_id), Change::Announce(attributes))
+                })?
+            }
+            Line::Withdraw { table, prefix, peer, path_id } => {
+                apply(live, &table, &prefix, (peer, path_id), Change::Withdraw)?;
+            }
+            Line::Flows { column, top } => {
+                flows.0.lock().map_err(|error| error.to_string())?.push((column, top));
+            }
+            Line::Past { table, prefix, ago, attributes } => {
+                let key = RouteKey { table: table.into(), prefix: prefix.parse()? };
+                let set = attributes.map(|attributes| {
+                    with(&attributes, |attributes| Ok(AttributeSet::new(&attributes)))
+                });
+                history.write(key, ago, set.transpose()?)?;
+            }
         }
-        Line::Announce { table, prefix, peer, attributes } => {
-            announce(live, &table, &prefix, peer, &attributes)?;
-        }
-        Line::Withdraw { table, prefix, peer } => {
-            apply(live, &table, &prefix, peer, Change::Withdraw)?;
-        }
-        Line::Flows { column, top } => {
-            flows.0.lock().map_err(|error| error.to_string())?.push((column, top));
-        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn source(name: String) -> SourceStatus {
@@ -137,13 +231,11 @@ fn source(name: String) -> SourceStatus {
     }
 }
 
-fn announce(
-    live: &Live,
-    table: &str,
-    prefix: &str,
-    peer: u32,
+/// Does something with the attributes of an answer.
+fn with<T>(
     attributes: &api::Attributes,
-) -> Result<(), Box<dyn Error>> {
+    act: impl FnOnce(Attributes<'_>) -> Result<T, Box<dyn Error>>,
+) -> Result<T, Box<dyn Error>> {
     match attributes {
         api::Attributes::Bgp(bgp) => {
             let origin = match bgp.origin.as_deref() {
@@ -163,7 +255,7 @@ fn announce(
                 communities: &bgp.communities,
                 ..BgpAttributes::default()
             };
-            apply(live, table, prefix, peer, Change::Announce(Attributes::Bgp(&bgp)))
+            act(Attributes::Bgp(&bgp))
         }
         api::Attributes::NextHops(hops) => {
             let kind = RouteKind::ALL.into_iter().find(|kind| kind.to_string() == hops.route_type);
@@ -174,13 +266,13 @@ fn announce(
                 weight: hop.weight,
             };
             let hops = NextHops { kind, hops: hops.next_hops.iter().map(hop).collect() };
-            apply(live, table, prefix, peer, Change::Announce(Attributes::NextHops(&hops)))
+            act(Attributes::NextHops(&hops))
         }
         api::Attributes::Values { values } => {
             let value = |value: &serde_json::Value| value.to_string();
             let texts: Vec<String> = values.values().map(value).collect();
             let values: Vec<Value<'_>> = texts.iter().map(|text| Value::Str(text)).collect();
-            apply(live, table, prefix, peer, Change::Announce(Attributes::Values(&values)))
+            act(Attributes::Values(&values))
         }
     }
 }
@@ -189,9 +281,9 @@ fn apply(
     live: &Live,
     table: &str,
     prefix: &str,
-    peer: u32,
+    (peer, path_id): (u32, u32),
     change: Change<'_>,
 ) -> Result<(), Box<dyn Error>> {
     let vrf = live.vrf(table);
-    Ok(live.apply(&Update { vrf, peer, ..Update::new(prefix.parse()?, change) })?)
+    Ok(live.apply(&Update { vrf, peer, path_id, ..Update::new(prefix.parse()?, change) })?)
 }

@@ -39,6 +39,17 @@ class Answers(Case):
         self.assertEqual(self.query(), f"?q={ADDRESS}&table=bgp&prefix=193.0.0.0%2F21")
         self.assertEqual(self.page.texts("td.decided"), ["64501 3257 1103 3333"])
 
+    def test_paths_of_one_peer(self):
+        """Sessions with ADD-PATH: each path with its identifier and its next hop."""
+        for path_id, (path, next_hop) in enumerate([("64500 64800", "10.0.0.55"), ("64500 64800", "10.0.0.77"), ("64500 1 64800", "10.0.0.99")], 1):
+            self.world.announce("bgp", "185.43.156.0/22", 0, bgp(path, next_hop, local_pref=100), path_id)
+        self.open("/?q=185.43.156.1&table=bgp")
+        self.page.until("document.querySelectorAll('.detail .paths tbody tr').length === 3")
+        rows = [(row["Peer"], row["Next hop"], row["Result"]) for row in self.columns(".detail .paths tbody tr")]
+        peer = "AS64500 (10.0.0.1)"
+        self.assertEqual(rows, [(f"{peer} path 1", "10.0.0.55", "best"), (f"{peer} path 2", "10.0.0.77", "lost by path identifier"),
+                                (f"{peer} path 3", "10.0.0.99", "lost by AS path length")])
+
     def test_next_hops_of_a_kernel(self):
         self.open("/?q=192.0.2.1&table=fpm")
         self.page.says("blackhole", ".chain")
@@ -97,7 +108,9 @@ class Answers(Case):
     def test_a_peer_by_part_of_its_name(self):
         self.open()
         self.ask("10.0.0.2)")
-        self.page.until("document.querySelector('main tbody tr')")
+        # Its own row and those of its routes, and not those of the overview.
+        self.page.until("""document.querySelector('h1')?.innerText.includes('10.0.0.2')
+            && document.querySelector('main tbody td').dataset.name === 'Peer' && document.querySelectorAll('main tbody tr').length > 1""")
         peer = next(p for p in self.api("peers")["peers"] if "10.0.0.2" in p["name"])
         self.assertEqual(self.page.text("h1"), peer["name"])
         rows = self.columns("main tbody tr")
@@ -107,6 +120,46 @@ class Answers(Case):
         expected = [(of["route"]["prefix"], of["route"]["attributes"]["as_path"], "best" if of["best"] else "") for of in routes]
         self.assertEqual([(r["Prefix"], r["AS path"], r["Best"]) for r in rows[1:len(routes) + 1]], expected)
         self.assertEqual(len(routes), peer["routes"]["ipv4"] + peer["routes"]["ipv6"])
+
+    def at(self, ago):
+        """Chooses the time so many seconds before now."""
+        self.page.run(f"""(() => {{
+            const at = document.querySelector('.past input'), then = new Date(Date.now() - {ago} * 1000);
+            at.value = new Date(then - then.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+            at.dispatchEvent(new Event('change')); }})()""")
+
+    def test_a_prefix_at_a_time(self):
+        self.open("/?q=193.0.6.0/24&table=bgp")
+        self.page.until("document.querySelector('.past input')")
+        self.at(3600)
+        self.page.says("bgp 64500 1103 3333", ".past .then")
+        self.assertIn("since", self.page.text(".past .then"))
+        self.assertIn("until", self.page.text(".past .then"))
+        self.at(1200)
+        self.page.says("64666", ".past .then")
+        self.assertFalse(self.page.run("!!window.attacked"))
+        self.at(30)
+        self.page.says("bgp no route since", ".past .then")
+        self.assertNotIn("until", self.page.text(".past .then"))
+        self.at(86400)
+        self.page.says("the history begins at", ".past .problem")
+        self.at(-86400)
+        self.page.says("in the future", ".past .problem")
+
+    def test_the_changes_of_a_prefix_in_the_history(self):
+        self.open("/?q=8.8.8.0/24")
+        self.page.until("document.querySelector('canvas')?.dataset.ready && document.querySelector('.detail .best')")
+        self.page.click(".past button", "List its changes")
+        self.page.until("document.querySelectorAll('.past li').length === 100")
+        self.page.click(".past button", "Show more")
+        self.page.until("document.querySelectorAll('.past li').length === 150")
+        paths = self.page.texts(".past li .path")
+        self.assertEqual(paths, [f"64500 {64000 + ago}" for ago in range(601, 751)])
+        self.page.until("document.querySelector('.past button').hidden")
+        self.open("/?q=10.0.0.0/8&table=bgp")
+        self.page.until("document.querySelector('canvas')?.dataset.ready && document.querySelector('.detail .best')")
+        self.page.click(".past button", "List its changes")
+        self.page.says("no change of it", ".past")
 
     def test_systems_have_names(self):
         self.open("/?q=AS3333")

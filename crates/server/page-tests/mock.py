@@ -19,7 +19,18 @@ STEPS = [("local preference", lambda a: -a.get("local_pref", 100)), ("AS path le
 
 
 def now():
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return stamp(datetime.now(timezone.utc))
+
+
+def stamp(moment):
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def whole(attributes):
+    """With the length of the path, as answers have it."""
+    if attributes and attributes["kind"] == "bgp":
+        return {**attributes, "as_path_len": len(attributes["as_path"].split())}
+    return attributes
 
 
 class Refused(Exception):
@@ -35,13 +46,15 @@ class Mock:
 
     def __init__(self):
         self.lock = threading.RLock()
-        self.tables = {}  # name -> {prefix -> {peer id -> attributes}}
+        self.tables = {}  # name -> {prefix -> {(peer id, path id) -> attributes}}
         self.peers = {}
         self.tell = []  # what was said, for a server of another program
         self.history = []
         self.counts = {}
         self.names = {}  # AS -> name
         self.flows = {}  # column -> values with most bytes
+        self.files = []  # changes of the history in files: (time, table, prefix, attributes)
+        self.begun = datetime.now(timezone.utc)
         self.followers = []
         self.failures = {}  # start of a path -> (status, sentence)
         self.waits = {}  # start of a path -> seconds
@@ -102,30 +115,35 @@ class Mock:
         self.peers[number] = {"id": number, "name": name, "address": address, "asn": asn, "source": source}
         return number
 
-    def announce(self, table, prefix, peer, attributes):
-        if attributes["kind"] == "bgp":
-            attributes = {**attributes, "as_path_len": len(attributes["as_path"].split())}
-        self.tell.append({"do": "announce", "table": table, "prefix": prefix, "peer": peer, "attributes": attributes})
-        self._change(table, prefix, peer, attributes)
+    def announce(self, table, prefix, peer, attributes, path_id=0):
+        attributes = whole(attributes)
+        self.tell.append({"do": "announce", "table": table, "prefix": prefix, "peer": peer, "path_id": path_id, "attributes": attributes})
+        self._change(table, prefix, (peer, path_id), attributes)
 
     def withdraw(self, table, prefix, peer):
         self.tell.append({"do": "withdraw", "table": table, "prefix": prefix, "peer": peer})
-        self._change(table, prefix, peer, None)
+        self._change(table, prefix, (peer, 0), None)
 
     def top(self, column, *values):
         top = [dict(zip(("value", "bytes", "packets", "flows", "missed_bytes"), value)) for value in values]
         self.tell.append({"do": "flows", "column": column, "top": top})
         self.flows[column] = top
 
-    def _change(self, table, prefix, peer, attributes):
+    def past(self, table, prefix, ago, attributes):
+        """A change in the history of files, so many seconds before the server was started."""
+        attributes = whole(attributes)
+        self.tell.append({"do": "past", "table": table, "prefix": prefix, "ago": ago, "attributes": attributes})
+        self.files.append((stamp(self.begun - timedelta(seconds=ago)), table, prefix, attributes))
+
+    def _change(self, table, prefix, path, attributes):
         with self.lock:
             routes = self.tables.setdefault(table, {})
             before = self.best(routes.get(prefix))
             paths = routes.setdefault(prefix, {})
             if attributes is None:
-                paths.pop(peer, None)
+                paths.pop(path, None)
             else:
-                paths[peer] = attributes
+                paths[path] = attributes
             after = self.best(paths)
             if not paths:
                 del routes[prefix]
@@ -133,7 +151,7 @@ class Mock:
             self.counts[table, family] = self.counts.get((table, family), 0) + 1
             if before == after:
                 return
-            holder = None if after is None else self.peers[after[0]]
+            holder = None if after is None else self.peers[after[0][0]]
             change = {"id": len(self.history) + 1, "time": now(), "table": table, "prefix": prefix,
                       "peer": holder and self.plain(holder), "attributes": after and after[1]}
             self.history.append(change)
@@ -161,18 +179,19 @@ class Mock:
         return {name: self.tables[name]} if name else self.tables
 
     def route(self, prefix, paths):
-        peer, attributes = self.best(paths)
-        return {"prefix": prefix, "peer": self.plain(self.peers[peer]), "path_id": 0, "attributes": attributes}
+        (peer, path), attributes = self.best(paths)
+        return {"prefix": prefix, "peer": self.plain(self.peers[peer]), "path_id": path, "attributes": attributes}
 
     def every_path(self, prefix, paths):
         order = self.order(paths)
         winner = order[0]
         out = []
-        for place, (peer, attributes) in enumerate(order):
-            lost = next((name for name, step in STEPS if step(attributes) != step(winner[1])), "peer order")
-            out.append({"peer": self.plain(self.peers[peer]), "path_id": 0, "attributes": attributes, "best": place == 0, "lost_by": lost if place else None})
-        name = f"peer {self.peers[winner[0]]['name']}"
-        why = f"{name}, the only path" if len(out) == 1 else f"{name} over {self.peers[order[1][0]]['name']} by {out[1]['lost_by']}"
+        for place, ((peer, path), attributes) in enumerate(order):
+            last = "path identifier" if peer == winner[0][0] else "peer order"
+            lost = next((name for name, step in STEPS if step(attributes) != step(winner[1])), last)
+            out.append({"peer": self.plain(self.peers[peer]), "path_id": path, "attributes": attributes, "best": place == 0, "lost_by": lost if place else None})
+        name = f"peer {self.peers[winner[0][0]]['name']}"
+        why = f"{name}, the only path" if len(out) == 1 else f"{name} over {self.peers[order[1][0][0]]['name']} by {out[1]['lost_by']}"
         return {"prefix": prefix, "paths": out, "why": why}
 
     def wanted(self, query):
@@ -241,7 +260,7 @@ class Answers(BaseHTTPRequestHandler):
             return TYPES[(PAGE / name).suffix], (PAGE / name).read_bytes()
         if path == "/v1/hilbert":
             return "application/octet-stream", self.hilbert(query)
-        for start, answer in [("/v1/lookup/", self.lookup), ("/v1/routes/", self.routes)]:
+        for start, answer in [("/v1/lookup/", self.lookup), ("/v1/routes/", self.routes), ("/v1/history/", self.files)]:
             if path.startswith(start):
                 return "application/json", json.dumps(answer(path[len(start):], query)).encode()
         plain = {"/v1/peers": self.peers, "/v1/search": self.search, "/v1/filter": self.filter, "/v1/history": self.past, "/v1/table": self.table, "/v1/histogram": self.histogram, "/v1/flows/top": self.top, "/v1/names": self.names}
@@ -281,9 +300,9 @@ class Answers(BaseHTTPRequestHandler):
     def peers(self, _):
         out = []
         for peer in self.mock.peers.values():
-            held = [p for routes in self.mock.tables.values() for p, paths in routes.items() if peer["id"] in paths]
+            held = [p for routes in self.mock.tables.values() for p, paths in routes.items() for held_by, _ in paths if held_by == peer["id"]]
             six = sum(":" in p for p in held)
-            best = [p for routes in self.mock.tables.values() for p, paths in routes.items() if self.mock.best(paths)[0] == peer["id"]]
+            best = [p for routes in self.mock.tables.values() for p, paths in routes.items() if self.mock.best(paths)[0][0] == peer["id"]]
             six_best = sum(":" in p for p in best)
             out.append({**peer, "routes": {"ipv4": len(held) - six, "ipv6": six}, "best": {"ipv4": len(best) - six_best, "ipv6": six_best}, "state": "up" if held else "down"})
         source = {"name": "bgp", "kind": "bgp", "endpoint": "127.0.0.1:1790", "table": "bgp", "state": "up", "connections": 3, "bytes": 73400320, "announced": 1150000,
@@ -337,10 +356,11 @@ class Answers(BaseHTTPRequestHandler):
                 best = True
                 if "peer" in query:
                     peer = int(query["peer"])
-                    if peer not in routes[prefix]:
+                    own = [path for path in routes[prefix] if path[0] == peer]
+                    if not own:
                         continue
                     best = route["peer"]["id"] == peer
-                    route = {**route, "peer": self.mock.plain(self.mock.peers[peer]), "attributes": routes[prefix][peer]}
+                    route = {**route, "peer": self.mock.plain(self.mock.peers[peer]), "attributes": routes[prefix][own[0]]}
                 read += 1
                 if "peer" in query or (route["attributes"]["kind"] == "bgp" and fits(route["attributes"])):
                     found.append({"table": name, "route": route, "best": best})
@@ -350,6 +370,31 @@ class Answers(BaseHTTPRequestHandler):
     def past(self, query):
         wanted = self.mock.wanted(query)
         return {"changes": [c for c in reversed(self.mock.history) if wanted(c)][: int(query.get("limit", 100))]}
+
+    def files(self, prefix, query):
+        """Answers of the history in files, which begins two hours before the server was started."""
+        tables = sorted({table for _, table, _, _ in self.mock.files if query.get("table") in (None, table)})
+        changes = [c for c in self.mock.files if c[1] in tables and ip_network(c[2]) == ip_network(prefix)]
+        if "at" not in query:
+            listed = [{"time": at, "table": table, "peer": None, "attributes": attributes, "or_before": False} for at, table, _, attributes in reversed(changes)]
+            begin, limit = int(query.get("after", 0)), int(query.get("limit", 100))
+            rest = {"next": str(begin + limit)} if len(listed) > begin + limit else {}
+            page = listed[begin:begin + limit]
+            return {"prefix": prefix, "tables": [], **({"changes": page} if page else {}), **rest}
+        if query["at"] > now():
+            raise Refused(400, "the time is in the future")
+        oldest = stamp(self.mock.begun - timedelta(hours=2))
+        if query["at"] < oldest:
+            raise Refused(404, f"the history begins at {oldest}")
+        answer = []
+        for name in tables:
+            own = [c for c in changes if c[1] == name]
+            before, after = [c for c in own if c[0] <= query["at"]], [c for c in own if c[0] > query["at"]]
+            times = {"since": before[-1][0] if before else None, "until": after[0][0] if after else None}
+            route = before[-1][3] if before else None
+            found = route and {"prefix": prefix, "peer": None, "attributes": route, "or_before": False, **times}
+            answer.append({"table": name, "match": found, "covering": [found] if found else [], **(times if not found else {"since": None, "until": None})})
+        return {"prefix": prefix, "at": query["at"], "tables": answer}
 
     def table(self, _):
         tables = []
@@ -361,7 +406,7 @@ class Answers(BaseHTTPRequestHandler):
                 families[family] = {"routes": number, "engine": engine, "generation": 41, "sequence": len(self.mock.history), "memory_bytes": 4096 + 66 * number,
                                     "changes": self.mock.counts.get((name, family), 0), "rebuilds": 12, "patches": 340, "failures": 0, "audit": {"probes": 18000, "differences": 0}}
             tables.append({"name": name, "complete": True, "newest_change": newest, **families})
-        return {"version": "0.1.0", "started": self.mock.started, "flows": True, "names": True, "tables": tables}
+        return {"version": "0.1.0", "started": self.mock.started, "flows": True, "names": True, "history": True, "tables": tables}
 
     def names(self, query):
         return {"names": {asn: self.mock.names[asn] for asn in query["as"].split(",") if asn in self.mock.names}}

@@ -30,6 +30,11 @@ def world():
     mock.announce("fpm", "192.0.2.0/24", zebra, hops(kind="blackhole"))
     mock.announce(f"bmp/{ATTACK}", "203.0.113.0/24", evil, bgp(f"64666 {ATTACK} 64667", "10.0.0.66", communities=ATTACK))
     mock.names = {"3333": "RIPE NCC", "1103": ATTACK}  # as examples/glass.rs has them
+    mock.past("bgp", "193.0.6.0/24", 5400, bgp("64500 1103 3333", "10.0.0.1"))
+    mock.past("bgp", "193.0.6.0/24", 1800, bgp(f"64500 {ATTACK} 64666", "10.0.0.1"))
+    mock.past("bgp", "193.0.6.0/24", 900, None)
+    for ago in range(750, 600, -1):
+        mock.past("bgp", "8.8.8.0/24", ago, bgp(f"64500 {64000 + ago}", "10.0.0.1"))
     mock.top("src_origin_as", ("3333", 3_000_000_000, 2_500_000, 700, 0), ("15169", 500_000_000, 600_000, 90, 40), (None, 1_000_000, 9000, 5, 0))
     mock.top("dst_prefix", ("193.0.6.0/24", 9_000_000, 8000, 7, 0), ("8.8.8.0/24", 800, 8, 1, 0))
     mock.top("exporter", (ATTACK, 10, 1, 1, 0))

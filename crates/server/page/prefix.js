@@ -2,6 +2,7 @@
 
 import { follow, get, pause, segment } from "./api.js";
 import { ask, h, many, section, time } from "./dom.js";
+import { past } from "./past.js";
 import { onPulse, changesIn } from "./pulse.js";
 import { brief, pathTable, peerLink, size } from "./routes.js";
 
@@ -107,7 +108,8 @@ export function detail(prefix, table, signal) {
     return h("article", { class: "detail", "aria-label": `Prefix ${prefix}` },
         h("h2", { class: "mono" }, prefix, h("span", { class: "dim" }, size(prefix))),
         body,
-        changes({ prefix, view: "exact", table }, signal, reload));
+        changes({ prefix, view: "exact", table }, signal, reload),
+        past(prefix, table, signal));
 }
 
 function paths(answer, table) {

@@ -670,6 +670,9 @@ pub struct Tables {
     /// Whether names of ASes are known, for `/v1/names`.
     #[serde(default)]
     pub names: bool,
+    /// Whether a history is kept in files, for `/v1/history/{prefix}`.
+    #[serde(default)]
+    pub history: bool,
     /// The tables, by number.
     pub tables: Vec<TableStatus>,
 }

@@ -47,6 +47,7 @@ files! {
     "hilbert.js" SCRIPT,
     "names.js" SCRIPT,
     "overview.js" SCRIPT,
+    "past.js" SCRIPT,
     "prefix.js" SCRIPT,
     "pulse.js" SCRIPT,
     "routes.js" SCRIPT,

@@ -24,10 +24,12 @@ const PART: usize = 64;
 
 pub(crate) fn tables(site: &Arc<Site>, _: &Params) -> Answer {
     let (version, started) = (env!("CARGO_PKG_VERSION"), rfc3339(site.started));
-    let (flows, names) = (site.options.flows.is_some(), site.options.as_names.is_some());
+    let options = &site.options;
+    let has = [options.flows.is_some(), options.as_names.is_some(), options.history.is_some()];
+    let [flows, names, history] = has;
     let head = format!(
         "{{\"version\":\"{version}\",\"started\":\"{started}\",\"flows\":{flows},\"names\":{names},\
-         \"tables\":["
+         \"history\":{history},\"tables\":["
     );
     let tables = elements(all(Arc::clone(site)));
     let held = site.tables().len() * size_of::<(Vrf, SystemTime)>() * 2;
