@@ -186,8 +186,8 @@ fn flows_of_vrfs_have_the_values_of_their_tables() {
     }
 }
 
-/// The own table answers before the live one does, and wins when both do; a file that is replaced is read again, and one
-/// that cannot be read is not.
+/// The own table answers before the live one does, and wins when both do; a file that is replaced is read again, and
+/// one that cannot be read is not.
 #[test]
 fn own_tables_win() {
     let folder = tempfile::tempdir().unwrap();

@@ -205,8 +205,8 @@ impl ColumnAnnotator {
         self.counted(name, array, Some(times), None, None)
     }
 
-    /// Like [`ColumnAnnotator::annotate`], or with times like [`ColumnAnnotator::annotate_at`]. Also sets `matched`, which
-    /// has an element for every row, where a route covers the row's address; what is set stays set.
+    /// Like [`ColumnAnnotator::annotate`], or with times like [`ColumnAnnotator::annotate_at`]. Also sets `matched`,
+    /// which has an element for every row, where a route covers the row's address; what is set stays set.
     ///
     /// # Errors
     /// The errors of those.

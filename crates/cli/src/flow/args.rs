@@ -59,8 +59,8 @@ pub struct Args {
     /// flows without a VRF, are looked up in the table above. Repeatable
     #[arg(long, value_name = "NAME=TABLE,...", conflicts_with_all = ["dated", "at", "rpki", "aspa"])]
     vrf: Vec<String>,
-    /// A table whose values win over those of the tables above, for all flows that it covers, however short its prefixes
-    /// are: TABLE,... Repeatable, the first one wins
+    /// A table whose values win over those of the tables above, for all flows that it covers, however short its
+    /// prefixes are: TABLE,... Repeatable, the first one wins
     #[arg(long, value_name = "TABLE,...", conflicts_with = "at")]
     own: Vec<String>,
     /// The table file has several dates (build --as-of): each flow is looked up in the newest table that is not later
