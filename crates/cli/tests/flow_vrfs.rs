@@ -130,6 +130,25 @@ fn own_tables_win() {
     }
 }
 
+/// `fibula serve --check` reads own tables, and says what is damaged in them.
+#[test]
+fn own_tables_are_checked() {
+    let files = Files::new();
+    let own = files.with("own.csv", "prefix,site\n10.0.0.0/33,bad\n10.0.0.0/8,lab\n");
+    let text = format!(
+        "[[fpm]]\nlisten = '127.0.0.1:0'\n[flows]\nlisten = ['127.0.0.1:0']\noutput = 'flows'\nown = ['{own}']\n"
+    );
+    let config = files.with("serve.toml", text);
+    let checked = execute(&["serve", "--config", &config, "--check"]);
+    assert_eq!(checked.code, 0, "{}", checked.err);
+    assert!(checked.out.contains(&format!("flows have the values of {own}")), "{}", checked.out);
+    assert!(checked.err.contains("own.csv: record 2"), "{}", checked.err);
+    files.with("own.csv", "");
+    let checked = execute(&["serve", "--config", &config, "--check"]);
+    assert_eq!(checked.code, 2, "{}", checked.err);
+    assert!(checked.err.contains("own.csv"), "{}", checked.err);
+}
+
 #[test]
 fn vrfs_that_cannot_be() {
     let files = Files::new();

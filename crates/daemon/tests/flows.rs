@@ -237,12 +237,22 @@ fn own_tables_win() {
     assert_eq!(ends(&found), json!([null, null, "new", 3333]));
     write("");
     assert!(matches!(Serve::check(&config), Err(error) if error.to_string().contains("own.csv")));
+    let other = folder.path().join("numbers.csv");
+    fs::write(&other, "prefix,site\n10.0.0.0/8,7\n").unwrap();
+    write("prefix,site\n193.0.0.0/8,newest\n10.0.0.0/33,bad\n");
+    let mut two = config.clone();
+    two.flows.as_mut().unwrap().own.push(other.display().to_string());
+    let error = Serve::check(&two).unwrap_err().to_string();
+    assert!(error.contains("flows.own") && error.contains("src_site"), "{error}");
+    last(&|row| row["dst_site"] == "newest");
+    write("");
     // Three looks later, the old table is still there.
     std::thread::sleep(Duration::from_secs(3));
-    last(&|row| row["dst_site"] == "new");
+    last(&|row| row["dst_site"] == "newest");
     serve.stop().unwrap();
     for row in rows(&output) {
-        assert!(row["dst_site"] == "old" || row["dst_site"] == "new", "{row}");
+        let site = row["dst_site"].as_str().unwrap();
+        assert!(["old", "new", "newest"].contains(&site), "{row}");
     }
 }
 

@@ -145,6 +145,8 @@ impl Args {
 pub fn run(args: &Args) -> Result<Outcome, Failure> {
     let config = args.config()?;
     crate::engines::choose::<u32>(&config.tables.engine)?;
+    // What is odd in files is logged when they are read.
+    args.flags.begin_log();
     if args.flags.check {
         let mut out = stdout();
         check_sources(&config, &mut out)?;
@@ -155,12 +157,14 @@ pub fn run(args: &Args) -> Result<Outcome, Failure> {
         if let Some(flows) = &config.flows {
             let at: Vec<_> = flows.listen.iter().map(ToString::to_string).collect();
             writeln!(out, "flows at {}, into {}", at.join(", "), flows.output.display())?;
+            for own in &flows.own {
+                writeln!(out, "flows have the values of {own}")?;
+            }
         }
         writeln!(out, "answers on {}", config.http.unwrap_or_default().address())?;
         out.flush()?;
         return Ok(Outcome::Done);
     }
-    args.flags.begin_log();
     let signals = signals::listen(true)?;
     let again = args.clone();
     let tables = crate::engines::options([EngineChoice::Auto]);

@@ -23,14 +23,14 @@ struct OwnFile {
 }
 
 impl OwnFiles {
-    /// Reads all files.
+    /// Reads all files. Their values fit together.
     pub(crate) fn read(config: &FlowsConfig) -> Result<Self, DaemonError> {
-        config
-            .own
-            .iter()
-            .map(|name| OwnFile::read(name, config))
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let files = config.own.iter().map(|name| OwnFile::read(name, config));
+        let files = Self(files.collect::<Result<_, _>>()?);
+        match FlowTable::with_own(&files.tables(), None) {
+            Ok(_) => Ok(files),
+            Err(error) => Err(DaemonError::Table(format!("flows.own: {error}").into())),
+        }
     }
 
     /// Reads the files that were replaced; returns whether one is used. An old table stays if its file cannot be read.
