@@ -22,6 +22,19 @@ fn message(sets: &[(u16, &[u8])]) -> Vec<u8> {
     out
 }
 
+/// Sends datagrams again and again, until a flow in the folder `flows` has this site.
+fn send_until(files: &Files, ours: &Collecting, datagrams: &[&[u8]], site: &str) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let until = Instant::now() + PATIENCE;
+    while !rows(&files.path("flows")).iter().any(|row| row["src_site"] == site) {
+        for datagram in datagrams {
+            socket.send_to(datagram, ours.address).unwrap();
+        }
+        thread::sleep(Duration::from_millis(100));
+        assert!(Instant::now() < until, "no {site}");
+    }
+}
+
 /// VRFs by name and number, one of them with another column, and a table that is replaced meanwhile.
 #[test]
 fn each_vrf_has_its_table() {
@@ -37,7 +50,6 @@ fn each_vrf_has_its_table() {
                 --format jsonl -o flows --rotate 1s";
     let args: Vec<_> = args.split_whitespace().collect();
     let ours = Collecting::start(&files.path(""), &args);
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     // Template 256 has the source and the ingress VRF; VRF 5 is called blue.
     let templates = message(&[
         (2, &[1, 0, 0, 2, 0, 8, 0, 4, 0, 234, 0, 4]),
@@ -46,15 +58,7 @@ fn each_vrf_has_its_table() {
     ]);
     let flow = |vrf: u8| [10, 1, 0, 7, 0, 0, 0, vrf];
     let flows = message(&[(256, &[flow(5), flow(6), flow(7)].concat())]);
-    let wait_for = |site: &str| {
-        let until = Instant::now() + PATIENCE;
-        while !rows(&files.path("flows")).iter().any(|row| row["src_site"] == site) {
-            socket.send_to(&templates, ours.address).unwrap();
-            socket.send_to(&flows, ours.address).unwrap();
-            thread::sleep(Duration::from_millis(100));
-            assert!(Instant::now() < until, "no {site}");
-        }
-    };
+    let wait_for = |site: &str| send_until(&files, &ours, &[&templates, &flows], site);
     wait_for("old");
     blue("new");
     wait_for("new");
@@ -89,7 +93,6 @@ fn own_tables_win() {
                 --default site=none,owner=nobody --format jsonl -o flows --rotate 1s";
     let args: Vec<_> = args.split_whitespace().collect();
     let ours = Collecting::start(&files.path(""), &args);
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let templates = message(&[(2, &[1, 0, 0, 2, 0, 8, 0, 4, 0, 234, 0, 4])]);
     let flow = |from: [u8; 4], vrf: u8| [&from[..], &[0, 0, 0, vrf]].concat();
     let flows = [
@@ -102,15 +105,8 @@ fn own_tables_win() {
         (flow([192, 0, 2, 1], 0), "none", "", "nobody"),
     ];
     let sent: Vec<u8> = flows.iter().flat_map(|(flow, ..)| flow.clone()).collect();
-    let wait_for = |site: &str| {
-        let until = Instant::now() + PATIENCE;
-        while !rows(&files.path("flows")).iter().any(|row| row["src_site"] == site) {
-            socket.send_to(&templates, ours.address).unwrap();
-            socket.send_to(&message(&[(256, &sent)]), ours.address).unwrap();
-            thread::sleep(Duration::from_millis(100));
-            assert!(Instant::now() < until, "no {site}");
-        }
-    };
+    let wait_for =
+        |site: &str| send_until(&files, &ours, &[&templates, &message(&[(256, &sent)])], site);
     wait_for("old");
     own("new");
     wait_for("new");
