@@ -146,7 +146,13 @@ fn values_over_time() {
         run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 3);
     assert_eq!((&lines[1]["since"], &lines[1]["country"]), (&"2024-05-02".into(), &"CH".into()));
-    for wrong in [&["10.0.0.0/8"][..], &["x"], &["--at", "2024-05-01", "10.0.0.1"]] {
+    for wrong in [
+        &["10.0.0.0/8"][..],
+        &["x"],
+        &["--at", "2024-05-01", "10.0.0.1"],
+        &["--rpki", &fib, "10.0.0.1"],
+        &["--aspa", &fib, "10.0.0.1"],
+    ] {
         assert_eq!(execute(&[&["lookup", "--table", &fib, "--history"], wrong].concat()).code, 2);
     }
 }

@@ -81,7 +81,8 @@ pub struct Args {
     aggregate: bool,
     /// For a file of several dates (build --as-of), print each address's match over time: the match in the first
     /// table, then one line for each change with its date
-    #[arg(long, requires = "questions", conflicts_with_all = ["wanted", "view", "all", "layer", "at"])]
+    #[arg(long, requires = "questions")]
+    #[arg(conflicts_with_all = ["wanted", "view", "all", "layer", "at", "rpki", "aspa"])]
     history: bool,
     /// Print one JSON object for each line
     #[arg(long)]
