@@ -269,7 +269,7 @@ impl FileFormat {
 }
 
 /// How files of Parquet are written. Dictionaries are for columns of few values: to look each value of the others up in
-/// one takes a quarter of a collector's time.
+/// one takes a fifth of a collector's time.
 fn parquet() -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(Default::default()))
