@@ -3,6 +3,7 @@
 import signal
 import time
 
+import daemons
 import lab
 import linux
 import town
@@ -33,6 +34,15 @@ class Here:
     @property
     def is_kernel(self):
         return self.frr is None
+
+    def known(self, address):
+        """What the kernel, FRR and the router know of an address, for the message of an error."""
+        said = {"the kernel": run("ip", "route", "get", address)}
+        if self.frr:
+            said["FRR"] = daemons.vtysh(f"show {'ipv6' if ':' in address else 'ip'} route {address}")
+        if self.fibula.is_fast:
+            said["the router"] = self.fibula.ask(f"v1/lookup/{address}")
+        return "".join(f"\n{who}: {text.strip()}" for who, text in said.items())
 
 
 def check(what, found, expected):
@@ -196,10 +206,32 @@ def as_linux(here):
     linux.compare(here)
 
 
+def until_zebra_has(here, device, prefixes):
+    """Waits until zebra has the prefixes of an interface's addresses. It may miss what the kernel says of a new interface while it is
+    busy with many routes: it is told again then."""
+    def has(prefix):
+        shown = daemons.vtysh(f"show {'ipv6' if ':' in prefix else 'ip'} route {prefix}")
+        return device in shown
+
+    for tries in range(3):
+        try:
+            lab.wait(f"zebra has {list(prefixes.values())}", lambda: all(map(has, prefixes.values())), 5)
+            return
+        except Failed:
+            if tries == 2:
+                raise
+        here.notes.append("zebra missed the interface, and is told again")
+        for address in prefixes:
+            run("ip", "address", "del", address, "dev", device)
+            run("ip", "address", "add", address, "dev", device, *(["nodad"] if ":" in address else []))
+
+
 @step
 def kernel_way(here):
     """routes over an interface that is no port: the kernel forwards their packets, as far as it may"""
     lab.link("dD", "10.9.4.1/24", "fd09:4::1/64", "d", "10.9.4.2/24", "fd09:4::2/64")
+    if not here.is_kernel and not here.fibula.reads_kernel:
+        until_zebra_has(here, "dD", {"10.9.4.1/24": "10.9.4.0/24", "fd09:4::1/64": "fd09:4::/64"})
     for family in (4, 6):
         run("ip", "-n", "d", f"-{family}", "route", "add", "default", "via", BEHIND_D[family])
     # What XDP sockets take comes to the kernel by a device of the router's.
@@ -213,7 +245,10 @@ def kernel_way(here):
         check("pings that are forwarded while the kernel may not", icmp.ping(target[family], 1, seconds=0.2), 0)
         lab.sysctl(*(f"{each}=1" for each in may))
         # The route has to reach the router, and the kernel asks for the neighbour.
-        lab.wait("an answer from behind the kernel", lambda: icmp.ping(target[family], 1, seconds=0.2), 15)
+        try:
+            lab.wait("an answer from behind the kernel", lambda: icmp.ping(target[family], 1, seconds=0.2), 15)
+        except Failed as failed:
+            raise Failed(f"{failed}{here.known(target[family])}") from None
         check("answers from behind the kernel", icmp.ping(target[family], 5), 5)
         icmp.close()
         count(here, "by way of the kernel", family, target[family], 4, ["d"])

@@ -137,10 +137,14 @@ class Fibula:
             found[re.search(r'reason="(\w+)"', labels).group(1)] += count
         return found
 
+    def ask(self, path):
+        """What it answers over HTTP."""
+        with urllib.request.urlopen(f"http://{HTTP}/{path}") as answer:
+            return answer.read().decode()
+
     def metric(self, name):
         """The values of a metric of the router, by labels."""
-        with urllib.request.urlopen(f"http://{HTTP}/metrics") as answer:
-            text = answer.read().decode()
+        text = self.ask("metrics")
         found = re.findall(rf"^fibula_router_{name}_total\{{(.*)\}} (\d+)$", text, re.M)
         return {labels: int(count) for labels, count in found}
 
