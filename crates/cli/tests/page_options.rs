@@ -99,6 +99,7 @@ fn configurations_of_the_pages_are_accepted() {
         }
         files.with("etc/fibula/edge1", "secret\n");
         files.with("etc/fibula/webhook", "secret\n");
+        files.with("etc/fibula/sites.csv", "prefix,site\n10.0.0.0/8,lab\n");
         files.with("run/fibula/ris", "");
         files.with("in.pcap", b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\0\0\x04\0\x01\0\0\0");
         let mut config = format!("{block}{more}");
