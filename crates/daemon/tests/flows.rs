@@ -245,6 +245,13 @@ fn own_tables_win() {
     let error = Serve::check(&two).unwrap_err().to_string();
     assert!(error.contains("flows.own") && error.contains("src_site"), "{error}");
     last(&|row| row["dst_site"] == "newest");
+    // A file that does not fit the live table does not keep it from being followed.
+    write("prefix,origin_as\n193.0.0.0/8,text\n");
+    std::thread::sleep(Duration::from_secs(3));
+    let line = crate::serve::announced("193.0.6.0/24").replace("3333", "4444");
+    feed.write_all(line.as_bytes()).unwrap();
+    let found = last(&|row| row["dst_origin_as"] == 4444);
+    assert_eq!(ends(&found), json!([null, null, "newest", 4444]));
     write("");
     // Three looks later, the old table is still there.
     std::thread::sleep(Duration::from_secs(3));

@@ -99,7 +99,8 @@ impl Keeper {
 
     /// Copies the tables that have changed, and reads the files that were replaced.
     fn renew(&mut self) {
-        let mut is_changed = self.own.renew(&self.config);
+        let before = self.own.renew(&self.config);
+        let mut is_changed = before.is_some();
         for known in &mut self.known {
             match known.renew(&self.tables, &self.config) {
                 Ok(changed) => is_changed |= changed,
@@ -111,7 +112,13 @@ impl Keeper {
         if !is_changed {
             return;
         }
-        match self.combined() {
+        let mut combined = self.combined();
+        if let (Err(what), Some(before)) = (&combined, before) {
+            warn!("the new own tables are not used for flows, the old ones stay: {what}");
+            self.own.take_back(before);
+            combined = self.combined();
+        }
+        match combined {
             Ok(table) => {
                 self.table = table;
                 if let Some(collector) = &*self.current.collector() {

@@ -17,6 +17,12 @@ pub(crate) struct OwnFiles(Vec<OwnFile>);
 struct OwnFile {
     name: String,
     watched: WatchedSources,
+    read: OwnTable,
+}
+
+/// What a file had when it was read.
+#[derive(Clone)]
+pub(super) struct OwnTable {
     table: Option<Arc<FlowTable>>,
     /// The names of its values.
     values: Vec<String>,
@@ -33,8 +39,10 @@ impl OwnFiles {
         }
     }
 
-    /// Reads the files that were replaced; returns whether one is used. An old table stays if its file cannot be read.
-    pub(super) fn renew(&mut self, config: &FlowsConfig) -> bool {
+    /// Reads the files that were replaced; returns the tables before, if there are new ones. An old table stays if its
+    /// file cannot be read.
+    pub(super) fn renew(&mut self, config: &FlowsConfig) -> Option<Vec<OwnTable>> {
+        let before: Vec<_> = self.0.iter().map(|file| file.read.clone()).collect();
         let mut is_new = false;
         for file in &mut self.0 {
             if !file.watched.are_new() {
@@ -42,7 +50,7 @@ impl OwnFiles {
             }
             match OwnFile::read(&file.name, config) {
                 Ok(new) => {
-                    info!("flows have the values of the new {}", file.name);
+                    info!("{} was replaced, and is read again for flows", file.name);
                     *file = new;
                     is_new = true;
                 }
@@ -54,17 +62,24 @@ impl OwnFiles {
                 }
             }
         }
-        is_new
+        is_new.then_some(before)
+    }
+
+    /// Takes tables back, until their files are replaced again.
+    pub(super) fn take_back(&mut self, before: Vec<OwnTable>) {
+        for (file, before) in self.0.iter_mut().zip(before) {
+            file.read = before;
+        }
     }
 
     /// The tables that add something.
     pub(super) fn tables(&self) -> Vec<Arc<FlowTable>> {
-        self.0.iter().filter_map(|file| file.table.clone()).collect()
+        self.0.iter().filter_map(|file| file.read.table.clone()).collect()
     }
 
     /// Whether one of them has a value of this name.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|file| file.values.iter().any(|value| value == name))
+        self.0.iter().any(|file| file.read.values.iter().any(|value| value == name))
     }
 }
 
@@ -79,6 +94,6 @@ impl OwnFile {
         let values: Vec<_> = fib.columns().names().map(str::to_owned).collect();
         let table = prepared(&fib, &values, config)
             .map_err(|what| failed(format!("flows.own {name}: {what}").into()))?;
-        Ok(Self { name: name.to_owned(), watched, table, values })
+        Ok(Self { name: name.to_owned(), watched, read: OwnTable { table, values } })
     }
 }
